@@ -1,0 +1,1 @@
+"""Pisar, the application: queue, storage, intake, accounts and the web."""

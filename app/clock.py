@@ -1,0 +1,60 @@
+"""The one form of time and of record ids.
+
+Times are text, `YYYY-MM-DD HH:MM:SS.mmmZ`, UTC, so that comparing bytes compares times (P12).
+"""
+
+import re
+import secrets
+import string
+import uuid
+from datetime import UTC, datetime, timedelta
+
+_ID_ALPHABET = string.ascii_lowercase + string.digits
+ID_LENGTH = 15
+_TEXT_FORM = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def utcnow() -> datetime:
+    """The present moment, UTC, cut to milliseconds as the store keeps it."""
+    moment = datetime.now(UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def to_text(moment: datetime) -> str:
+    """The stored form of a moment; a naive datetime is a ValueError."""
+    if moment.tzinfo is None:
+        raise ValueError("a stored time needs a time zone")
+    utc = moment.astimezone(UTC)
+    return f"{utc:%Y-%m-%d %H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+
+
+def from_text(text: str) -> datetime:
+    """The moment that a stored form names; any other form is a ValueError."""
+    if not _TEXT_FORM.fullmatch(text):
+        raise ValueError("not a stored time")
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def to_rfc3339(moment: datetime) -> str:
+    """The form of a moment in JSON answers (I06): RFC 3339, UTC, milliseconds."""
+    return to_text(moment).replace(" ", "T")
+
+
+def later(moment: datetime, seconds: float) -> datetime:
+    """The moment that many seconds after another; a negative number goes back."""
+    return moment + timedelta(seconds=seconds)
+
+
+def new_id() -> str:
+    """A fresh record id: 15 of [a-z0-9] from the system's random source (S03), about 77 bits."""
+    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH))
+
+
+def new_token() -> str:
+    """A fresh secret for a claim, a session or a link: 43 URL-safe characters, 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def new_file_stem() -> str:
+    """The random part of a stored file's name (S04)."""
+    return str(uuid.uuid4())

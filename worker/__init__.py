@@ -1,0 +1,1 @@
+"""The worker process: claims jobs and carries them through their steps."""

@@ -1,0 +1,1 @@
+"""The speech engines: the contract in port.py, one module for each engine."""

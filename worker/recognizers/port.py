@@ -1,0 +1,93 @@
+"""The recognizer's contract: start an operation, then ask for it until it answers.
+
+An external service answers Pending many times (P21). A local engine does its work inside
+poll(), piece by piece, under the long lease that it declares.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.errors import AppError
+from app.job import Piece, Transcript
+
+
+@dataclass(frozen=True)
+class Audio:
+    """A converted recording: 16 kHz mono s16 WAV; language is ISO 639-1, None to detect it."""
+
+    path: Path
+    duration_seconds: float
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a local engine needs while it works inside poll().
+
+    pieces are the finished ones of an earlier try. keep() stores one more with the progress
+    (0-1) and answers False when the claim is lost; stopped() turns True when the work must end
+    now, because the claim is lost, the job was cancelled or the worker stops: poll() then kills
+    its child within a second and raises Stopped.
+    """
+
+    audio: Audio
+    pieces: Sequence[Piece]
+    keep: Callable[[Piece, float], bool]
+    report: Callable[[float], bool]
+    stopped: Callable[[], bool]
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the work was told to end
+    """The work ended because stopped() said so; nothing is written and nobody is told."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The operation is still running; ask again after the delay."""
+
+    delay_seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The text, and the language that was heard (ISO 639-1) where the engine tells."""
+
+    transcript: Transcript
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The engine's verdict on this recording: the job fails for good."""
+
+    error: AppError
+
+
+class Recognizer(Protocol):
+    """A speech engine. Failures that another try may mend are raised as AppError."""
+
+    name: str
+    """Which engine and model, and so which kept pieces fit: stored with each piece."""
+
+    label: str
+    """The engine's name for people, as shown beside a result; a proper name, not translated."""
+
+    lease_seconds: float
+    """How long a claim in the state `transcribe` is honoured while this engine works."""
+
+    first_check_delay_seconds: float
+    """How long after start() the first poll() comes."""
+
+    languages: Sequence[str]
+    """The ISO 639-1 codes a sender may choose from."""
+
+    def start(self, audio: Audio) -> str:
+        """Begin, and give the operation's id."""
+
+    def poll(self, operation_id: str, session: Session) -> Pending | Result | Refused:
+        """Ask for the operation; a local engine does the whole work here."""
+
+    def close(self) -> None:
+        """End the engine's processes."""
