@@ -4,13 +4,14 @@ An external service answers Pending many times (P21). A local engine does its wo
 poll(), piece by piece, under the long lease that it declares.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from app.errors import AppError
-from app.job import Piece, Transcript
+from app.job import Transcript
+from worker.work import Work
 
 
 @dataclass(frozen=True)
@@ -20,27 +21,6 @@ class Audio:
     path: Path
     duration_seconds: float
     language: str | None
-
-
-@dataclass(frozen=True)
-class Session:
-    """What a local engine needs while it works inside poll().
-
-    pieces are the finished ones of an earlier try. keep() stores one more with the progress
-    (0-1) and answers False when the claim is lost; stopped() turns True when the work must end
-    now, because the claim is lost, the job was cancelled or the worker stops: poll() then kills
-    its child within a second and raises Stopped.
-    """
-
-    audio: Audio
-    pieces: Sequence[Piece]
-    keep: Callable[[Piece, float], bool]
-    report: Callable[[float], bool]
-    stopped: Callable[[], bool]
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: the work was told to end
-    """The work ended because stopped() said so; nothing is written and nobody is told."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +66,12 @@ class Recognizer(Protocol):
     def start(self, audio: Audio) -> str:
         """Begin, and give the operation's id."""
 
-    def poll(self, operation_id: str, session: Session) -> Pending | Result | Refused:
-        """Ask for the operation; a local engine does the whole work here."""
+    def poll(self, operation_id: str, audio: Audio, work: Work) -> Pending | Result | Refused:
+        """Ask for the operation; a local engine does the whole work here.
+
+        A local engine takes up work.pieces(self.name), stores each new piece by work.keep(),
+        reports progress, and raises Stopped soon after work.stopped() turns True.
+        """
 
     def close(self) -> None:
         """End the engine's processes."""
