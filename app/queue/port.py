@@ -20,8 +20,8 @@ class NewJob:
 
     sender names who hands in ("owner:…", "token:…", "anonymous"), for taking turns and for finding
     the same bytes again. dedupe_key makes a repeat give the same job (P46); dedupe_digest says
-    whether a repeat carries the same content. With reuse_same_bytes, a job of the same sender with the
-    same bytes is given back instead of a second one.
+    whether a repeat carries the same content. With reuse_same_bytes, a job of the same sender
+    with the same bytes is given back instead of a second one.
     """
 
     file: StoredFile
