@@ -1,0 +1,1 @@
+"""The web: pages, the HTTP API and the server they run in."""
