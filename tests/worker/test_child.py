@@ -135,9 +135,18 @@ def test_a_message_to_a_child_that_does_not_read_ends_it() -> None:
 
 def test_a_child_outlives_the_thread_that_asked_for_it() -> None:
     started: list[Child] = []
-    thread = threading.Thread(target=lambda: started.append(start("echo")))
+
+    def ask() -> None:
+        child = start("echo")
+        child.send({"life": "tied"})
+        next(talk(child))
+        started.append(child)
+
+    thread = threading.Thread(target=ask)
     thread.start()
+    task = Path(f"/proc/self/task/{thread.native_id}")
     thread.join()
+    wait_until(lambda: not task.exists())
     with started[0] as child:
         child.send({"still": "here"})
         assert next(talk(child)) == {"echo": {"still": "here"}}

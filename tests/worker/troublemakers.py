@@ -54,7 +54,7 @@ def report_endlessly(channel: Channel) -> int:
 
 
 def print_and_write_rubbish(channel: Channel) -> int:
-    print("a library says hello")  # noqa: T201 - that is the trouble
+    print("a library says hello", flush=True)  # noqa: T201 - that is the trouble
     channel.say({"after": "print"})
     channel._outgoing.write(b"this is no JSON\n")
     channel._outgoing.flush()
