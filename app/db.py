@@ -19,6 +19,7 @@ from pathlib import Path
 from app.errors import AppError
 
 Connection = sqlite3.Connection
+Cursor = sqlite3.Cursor
 complete_statement = sqlite3.complete_statement
 Row = sqlite3.Row
 IntegrityError = sqlite3.IntegrityError

@@ -70,6 +70,9 @@ KINDS: dict[str, ErrorKind] = {
     "worker_lost": ErrorKind(
         500, False, N_("The worker was stopped in the middle of the work. It will be tried again.")
     ),
+    "lease_ended": ErrorKind(
+        500, False, N_("The work went on longer than it may. It will be tried again.")
+    ),
     "storage_failed": ErrorKind(
         500, False, N_("The file could not be read or written. Look at the disk: `pisar check`.")
     ),

@@ -1,0 +1,80 @@
+"""Rows of the store as objects, and back; the list of a job's columns is Job's own (S07)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any, Protocol
+
+from app.clock import from_text
+from app.job import Job, Piece, Segment, Source, State, Step, StoredFile, Transcript
+from app.queue.port import JobEvent
+
+JOB_COLUMNS = ", ".join(field.name for field in fields(Job))
+
+_TIMES = frozenset({"delay_time", "acquire_time", "created", "updated"})
+_KINDS = {"state": State, "source": Source, "ended_from": State}
+
+
+class Row(Protocol):
+    """What is read from a row: a value by its column's name."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+def job(row: Row) -> Job:
+    """The job that a row of transcribe_jobs holds."""
+    values = {}
+    for field in fields(Job):
+        value = row[field.name]
+        if value is not None and field.name in _TIMES:
+            value = from_text(value)
+        elif value is not None and field.name in _KINDS:
+            value = _KINDS[field.name](value)
+        values[field.name] = value
+    return Job(**values)
+
+
+def stored_file(row: Row) -> StoredFile:
+    """The file that a row of files holds."""
+    return StoredFile(**{field.name: row[field.name] for field in fields(StoredFile)})
+
+
+def event(row: Row) -> JobEvent:
+    """The event that a row of job_events holds."""
+    return JobEvent(
+        time=from_text(row["time"]),
+        state=State(row["state"]),
+        step=Step(row["step"]) if row["step"] else None,
+        worker=row["worker"],
+        attempt=row["attempt"],
+        outcome=row["outcome"],
+        error_code=row["error_code"],
+        error_text=row["error_text"],
+        seconds=row["seconds"],
+    )
+
+
+def piece(row: Row) -> Piece:
+    """The piece that a row of transcript_pieces holds."""
+    return Piece(
+        number=row["number"],
+        start=row["start_seconds"],
+        end=row["end_seconds"],
+        engine=row["engine"],
+        language=row["language"],
+        segments=_segments(row["segments"]),
+    )
+
+
+def transcript(row: Row) -> Transcript:
+    """The text that a row of transcripts holds."""
+    return Transcript(row["transcription_text"], _segments(row["segments"]))
+
+
+def segments_json(segments: Sequence[Segment]) -> str:
+    """The stored form of segments: a JSON list of objects."""
+    return json.dumps([asdict(segment) for segment in segments], ensure_ascii=False)
+
+
+def _segments(text: str) -> tuple[Segment, ...]:
+    return tuple(Segment(**item) for item in json.loads(text))

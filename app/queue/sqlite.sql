@@ -1,0 +1,277 @@
+-- The queue's statements. `{job_columns}` is the one list of columns, app.job.Job (S07).
+-- A statement that uses a partial index repeats its WHERE to the letter: SQLite does not infer it.
+
+-- name: add_file  one physical copy
+INSERT INTO files(id, file, location, object_key, size, sha256, media_type, created, updated)
+VALUES(:id, :file, :location, :object_key, :size, :sha256, :media_type, :now, :now)
+
+-- name: add_job  a job in its first state
+INSERT INTO transcribe_jobs(
+  id, state, source, display_name, language, source_file, file, sender,
+  dedupe_key, dedupe_digest, tg_chat_id, tg_reply_message_id, created, updated)
+VALUES(
+  :id, 'created', :source, :display_name, :language, :file, :file, :sender,
+  :dedupe_key, :dedupe_digest, :tg_chat_id, :tg_reply_message_id, :now, :now)
+RETURNING {job_columns}
+
+-- name: job_by_key  the job that a key was used for
+SELECT {job_columns}
+FROM transcribe_jobs
+WHERE dedupe_key = :dedupe_key
+
+-- name: job_by_bytes  the newest job of a sender with these bytes and this choice, unless it failed
+SELECT {job_columns}
+FROM transcribe_jobs
+WHERE source_file IN (SELECT id FROM files WHERE sha256 = :sha256)
+  AND sender IS :sender
+  AND language IS :language
+  AND state NOT IN ('failed', 'dead')
+ORDER BY seq DESC
+LIMIT 1
+
+-- name: has_work  1 when claim has anything to do in a state, without taking the writer lock
+SELECT
+  EXISTS(
+    SELECT 1
+    FROM transcribe_jobs INDEXED BY jobs_ready
+    WHERE state = :state
+      AND acquisition_id IS NULL AND delay_time IS NULL
+      AND state IN ('created', 'converted', 'transcribe'))
+  OR EXISTS(
+    SELECT 1
+    FROM transcribe_jobs INDEXED BY jobs_paused
+    WHERE state = :state
+      AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+      AND (delay_time <= :now OR delay_time > :horizon))
+  OR EXISTS(
+    SELECT 1
+    FROM transcribe_jobs INDEXED BY jobs_held
+    WHERE state = :state
+      AND acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+      AND acquire_time <= :lease_start)
+
+-- name: end_pauses  jobs whose pause has ended become ready; bounded, so a storm cannot hold the lock
+UPDATE transcribe_jobs
+SET delay_time = NULL, updated = :now
+WHERE seq IN (
+  SELECT seq
+  FROM transcribe_jobs INDEXED BY jobs_paused
+  WHERE state = :state
+    AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+    AND (delay_time <= :now OR delay_time > :horizon)
+  ORDER BY delay_time
+  LIMIT 100)
+
+-- name: end_leases  jobs whose lease has ended become ready; the attempt stays counted
+UPDATE transcribe_jobs
+SET acquisition_id = NULL, acquire_time = NULL, worker = NULL,
+    error_code = 'lease_ended', error_text = NULL, updated = :now
+WHERE seq IN (
+  SELECT seq
+  FROM transcribe_jobs INDEXED BY jobs_held
+  WHERE state = :state
+    AND acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+    AND acquire_time <= :lease_start
+  ORDER BY acquire_time
+  LIMIT 100)
+RETURNING {job_columns}
+
+-- name: claim  the oldest ready job of a state, claimed and returned in one step (P05, P06)
+UPDATE transcribe_jobs
+SET acquisition_id = :acquisition_id, acquire_time = :now, worker = :worker,
+    attempts = attempts + 1, progress = NULL, updated = :now
+WHERE seq = (
+  SELECT seq
+  FROM transcribe_jobs INDEXED BY jobs_ready
+  WHERE state = :state
+    AND acquisition_id IS NULL AND delay_time IS NULL
+    AND state IN ('created', 'converted', 'transcribe')
+  ORDER BY seq
+  LIMIT 1)
+RETURNING {job_columns}
+
+-- name: bury  the job whose attempts are spent, by the one who claimed it (P14)
+UPDATE transcribe_jobs
+SET state = 'dead', ended_from = state,
+    error_code = coalesce(error_code, 'worker_lost'),
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, progress = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+RETURNING {job_columns}
+
+-- name: report  progress and a renewed lease (P43)
+UPDATE transcribe_jobs
+SET progress = :progress, acquire_time = :now, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: add_piece  a finished part of a recognition; a part made again replaces the old one
+INSERT INTO transcript_pieces(
+  job, engine, number, start_seconds, end_seconds, language, segments, created)
+VALUES(:id, :engine, :number, :start, :end, :language, :segments, :now)
+ON CONFLICT(job, engine, number) DO UPDATE SET
+  start_seconds = excluded.start_seconds, end_seconds = excluded.end_seconds,
+  language = excluded.language, segments = excluded.segments, created = excluded.created
+
+-- name: pieces  the kept parts of one engine, in order
+SELECT number, start_seconds, end_seconds, engine, language, segments
+FROM transcript_pieces
+WHERE job = :id AND engine = :engine
+ORDER BY number
+
+-- name: drop_pieces  the parts of a job whose text is written
+DELETE FROM transcript_pieces
+WHERE job = :id
+
+-- name: finish_convert  the convert step's columns
+UPDATE transcribe_jobs
+SET state = 'converted', file = :file, duration_seconds = :duration_seconds,
+    playable_file = CASE WHEN :source_is_playable THEN source_file ELSE :file END,
+    attempts = 0, progress = NULL, error_code = NULL, error_text = NULL,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: finish_recognize  the recognize step's columns
+UPDATE transcribe_jobs
+SET state = 'transcribe', recognition_op_id = :recognition_op_id, recognizer = :recognizer,
+    delay_time = :delay_time,
+    attempts = 0, progress = NULL, error_code = NULL, error_text = NULL,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: finish_check  the check step's columns
+UPDATE transcribe_jobs
+SET state = 'done', detected_language = :detected_language,
+    attempts = 0, progress = NULL, error_code = NULL, error_text = NULL,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: put_transcript  the text of a job
+INSERT INTO transcripts(job, transcription_text, segments, created, updated)
+VALUES(:id, :text, :segments, :now, :now)
+ON CONFLICT(job) DO UPDATE SET
+  transcription_text = excluded.transcription_text, segments = excluded.segments,
+  updated = excluded.updated
+
+-- name: snooze  back for the next check, as a run without failure (P21)
+UPDATE transcribe_jobs
+SET delay_time = :delay_time, attempts = 0, error_code = NULL, error_text = NULL,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: retry  back after a failure, once its pause has ended (P20)
+UPDATE transcribe_jobs
+SET delay_time = :delay_time, progress = NULL, error_code = :error_code, error_text = :error_text,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: fail  a step's verdict (P17)
+UPDATE transcribe_jobs
+SET state = 'failed', ended_from = state, progress = NULL,
+    error_code = :error_code, error_text = :error_text,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: release  back unworked, the attempt not counted (P44)
+UPDATE transcribe_jobs
+SET attempts = max(attempts - 1, 0), progress = NULL,
+    acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
+-- name: holders  the workers that hold any claim
+SELECT DISTINCT worker
+FROM transcribe_jobs INDEXED BY jobs_held
+WHERE acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+
+-- name: release_worker  the claims of one lost worker; the attempts stay counted (P41)
+UPDATE transcribe_jobs
+SET acquisition_id = NULL, acquire_time = NULL, worker = NULL, progress = NULL,
+    error_code = 'worker_lost', error_text = NULL, updated = :now
+WHERE seq IN (
+  SELECT seq
+  FROM transcribe_jobs INDEXED BY jobs_held
+  WHERE acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+    AND worker = :worker)
+RETURNING {job_columns}
+
+-- name: revive  from an end back to where the job ended, with a fresh start (P15)
+UPDATE transcribe_jobs
+SET state = ended_from, ended_from = NULL, attempts = 0, progress = NULL,
+    delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
+    error_code = NULL, error_text = NULL, updated = :now
+WHERE id = :id AND state IN ('failed', 'dead')
+RETURNING {job_columns}
+
+-- name: cancel  an active job ends by the owner's or the sender's verdict (P48)
+UPDATE transcribe_jobs
+SET state = 'failed', ended_from = state, error_code = 'cancelled', error_text = NULL,
+    delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
+    progress = NULL, updated = :now
+WHERE id = :id AND state IN ('created', 'converted', 'transcribe')
+RETURNING {job_columns}
+
+-- name: owe_reply  the reply to a sender who can be answered (P25: HTTP has nobody to answer)
+INSERT INTO replies(job, verdict, created, updated)
+SELECT id, state, :now, :now
+FROM transcribe_jobs
+WHERE id = :id AND source = 'telegram'
+
+-- name: add_event  what happened to a job
+INSERT INTO job_events(
+  job, time, state, step, worker, attempt, outcome, error_code, error_text, seconds)
+VALUES(
+  :job, :now, :state, :step, :worker, :attempt, :outcome, :error_code, :error_text, :seconds)
+
+-- name: events  the timeline of one job
+SELECT time, state, step, worker, attempt, outcome, error_code, error_text, seconds
+FROM job_events
+WHERE job = :id
+ORDER BY id
+
+-- name: job  one job
+SELECT {job_columns}
+FROM transcribe_jobs
+WHERE id = :id
+
+-- name: file  one file row
+SELECT id, file, size, sha256, media_type, location, object_key
+FROM files
+WHERE id = :id
+
+-- name: transcript  the text of a job
+SELECT transcription_text, segments
+FROM transcripts
+WHERE job = :id
+
+-- name: page_all  jobs of every state, newest first
+SELECT {job_columns}
+FROM transcribe_jobs
+WHERE seq < :before
+ORDER BY seq DESC
+LIMIT :limit
+
+-- name: page_of_state  jobs of one state, newest first
+SELECT {job_columns}
+FROM transcribe_jobs INDEXED BY jobs_list
+WHERE state = :state AND seq < :before
+ORDER BY seq DESC
+LIMIT :limit
+
+-- name: counts  jobs in each state
+SELECT state, jobs
+FROM job_counts
+
+-- name: position  how many ready jobs of the state come before this one, itself included
+SELECT count(*)
+FROM transcribe_jobs INDEXED BY jobs_ready
+WHERE state = :state
+  AND acquisition_id IS NULL AND delay_time IS NULL
+  AND state IN ('created', 'converted', 'transcribe')
+  AND seq <= :seq
+
+-- name: oldest_waiting  when the oldest ready job of a state was accepted
+SELECT created
+FROM transcribe_jobs INDEXED BY jobs_ready
+WHERE state = :state
+  AND acquisition_id IS NULL AND delay_time IS NULL
+  AND state IN ('created', 'converted', 'transcribe')
+ORDER BY seq
+LIMIT 1
