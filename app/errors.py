@@ -121,6 +121,13 @@ KINDS: dict[str, ErrorKind] = {
     "invitation_over": ErrorKind(
         410, True, N_("This invitation is over. Run `pisar owner invite` for a new one.")
     ),
+    "owner_exists": ErrorKind(
+        409,
+        True,
+        N_("This service has its owner. Sign in, or run `pisar owner reset-password`."),
+    ),
+    "name_taken": ErrorKind(409, True, N_("This name is in use. Choose another one.")),
+    "bad_range": ErrorKind(416, True, N_("The file does not have the part that was asked for.")),
     "method_not_allowed": ErrorKind(405, True, N_("This address does not take that method.")),
     "bad_settings": ErrorKind(500, True, N_("The settings are wrong.")),
     "database_newer": ErrorKind(
