@@ -86,6 +86,7 @@ class Recognizer(_Section):
     threads: int = Field(0, ge=0, le=256)
     piece_seconds: float = Field(300, ge=30, le=1800)
     piece_timeout: float = Field(1800, gt=0)
+    idle_unload: float = Field(600, ge=0)
     first_check_delay: float = Field(10, ge=0)
     check_delay: float = Field(5, gt=0)
 

@@ -12,6 +12,13 @@ class Stopped(Exception):  # noqa: N818 - not an error: the work was told to end
 
 
 @dataclass(frozen=True)
+class Snooze:
+    """The step worked without failure and wants to be called again after a delay (P21)."""
+
+    delay_seconds: float
+
+
+@dataclass(frozen=True)
 class Work:
     """One claimed job in the hands of a step.
 

@@ -48,20 +48,25 @@ class Refused:
 class Recognizer(Protocol):
     """A speech engine. Failures that another try may mend are raised as AppError."""
 
-    name: str
-    """Which engine and model, and so which kept pieces fit: stored with each piece."""
+    @property
+    def name(self) -> str:
+        """Which engine and model, and so which kept pieces fit: stored with each piece."""
 
-    label: str
-    """The engine's name for people, as shown beside a result; a proper name, not translated."""
+    @property
+    def label(self) -> str:
+        """The engine's name for people, as shown beside a result; a proper name, not translated."""
 
-    lease_seconds: float
-    """How long a claim in the state `transcribe` is honoured while this engine works."""
+    @property
+    def lease_seconds(self) -> float:
+        """How long a claim in the state `transcribe` is honoured while this engine works."""
 
-    first_check_delay_seconds: float
-    """How long after start() the first poll() comes."""
+    @property
+    def first_check_delay_seconds(self) -> float:
+        """How long after start() the first poll() comes."""
 
-    languages: Sequence[str]
-    """The ISO 639-1 codes a sender may choose from."""
+    @property
+    def languages(self) -> Sequence[str]:
+        """The ISO 639-1 codes a sender may choose from."""
 
     def start(self, audio: Audio) -> str:
         """Begin, and give the operation's id."""
