@@ -26,7 +26,7 @@ from app.queue.port import Queue
 log = logging.getLogger(__name__)
 
 OUTCOMES = ("success", "failure")
-RELEASE_CAUSES = ("shutdown", "worker_gone")
+RELEASE_CAUSES = ("shutdown", "worker_gone", "lease_ended")
 INTAKES = ("http", "telegram")
 UNDELIVERED_REASONS = ("intake_down", "no_addressee", "rejected", "unreachable")
 

@@ -191,6 +191,9 @@ class Queue(Protocol):
     def get(self, job_id: str) -> Job:
         """The job, or AppError not_found."""
 
+    def find(self, job_id: str) -> Job | None:
+        """The job, or None when there is none."""
+
     def file(self, file_id: str) -> StoredFile:
         """The file row, or AppError not_found."""
 

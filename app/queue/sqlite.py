@@ -200,6 +200,11 @@ class SqliteQueue:
         with self._database.read() as connection:
             return get(connection, job_id)
 
+    def find(self, job_id: str) -> Job | None:
+        """See port.Queue."""
+        with self._database.read() as connection:
+            return one_job(connection, "job", {"id": job_id})
+
     def file(self, file_id: str) -> StoredFile:
         """See port.Queue."""
         with self._database.read() as connection:

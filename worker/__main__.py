@@ -1,0 +1,170 @@
+"""`python -m worker`: the worker process, from its start to its orderly end."""
+
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from app import liveness, log, metrics
+from app.clock import utcnow
+from app.errors import AppError
+from app.job import State, Step
+from app.liveness import Presence
+from app.migrate import open_database
+from app.queue.port import Queue
+from app.queue.sqlite import SqliteQueue
+from app.settings import Settings, SettingsError, load
+from app.storage.local import LocalStorage
+from worker.loop import Lane, Limits, Loop
+from worker.recognizers.embedded import EmbeddedRecognizer
+from worker.recognizers.port import Recognizer
+from worker.steps.check import CheckStep
+from worker.steps.convert import ConvertStep
+from worker.steps.recognize import RecognizeStep
+
+logger = logging.getLogger(__name__)
+
+EXIT_BAD_SETTINGS = 78
+_SWEEP_SECONDS = 60.0
+
+
+def main() -> int:
+    """Run the worker until SIGTERM or SIGINT; gives the exit code."""
+    try:
+        settings = load()
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_BAD_SETTINGS
+    log.setup(settings.log, "worker")
+    data_dir = settings.storage.data_dir
+    try:
+        database = open_database(data_dir, utcnow())
+    except AppError as error:
+        logger.critical("%s", error.message, extra={"code": error.code})
+        return EXIT_BAD_SETTINGS if error.code == "database_newer" else 1
+    presence = Presence(data_dir, liveness.WORKER)
+    recognizer = EmbeddedRecognizer(settings)
+    try:
+        queue = SqliteQueue(database, settings.worker.retry_cap)
+        storage = LocalStorage(data_dir, presence.scratch)
+        loop = _loop(settings, queue, storage, presence)
+        metrics.serve(settings.worker.metrics_port, "worker.metrics_port")
+        _run(settings, loop, _lanes(settings, storage, recognizer), queue)
+    finally:
+        recognizer.close()
+        presence.close()
+        database.close()
+    return 0
+
+
+def _loop(settings: Settings, queue: Queue, storage: LocalStorage, presence: Presence) -> Loop:
+    return Loop(
+        queue=queue,
+        storage=storage,
+        worker=presence.name,
+        scratch=presence.scratch,
+        limits=Limits(settings.worker.max_attempts, settings.worker.retry_cap),
+        now=utcnow,
+        poll_seconds=settings.worker.poll_interval,
+    )
+
+
+def _lanes(settings: Settings, storage: LocalStorage, recognizer: Recognizer) -> Sequence[Lane]:
+    slots = settings.worker
+    convert = Lane(State.CREATED, Step.CONVERT, ConvertStep(settings, storage), slots.convert_lease)
+    recognize = Lane(
+        State.CONVERTED,
+        Step.RECOGNIZE,
+        RecognizeStep(settings, storage, recognizer),
+        slots.recognize_lease,
+    )
+    check = Lane(
+        State.TRANSCRIBE,
+        Step.CHECK,
+        CheckStep(settings, storage, recognizer),
+        recognizer.lease_seconds,
+    )
+    return (
+        [convert] * slots.convert_slots
+        + [recognize] * slots.recognize_slots
+        + [check] * slots.check_slots
+    )
+
+
+def _run(settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue) -> None:
+    """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
+    signals = _signal_pipe()
+    threads = [
+        threading.Thread(target=loop.serve, args=(lane,), name=f"{lane.step}-{slot}")
+        for slot, lane in enumerate(lanes)
+    ]
+    # The lanes start the children, and a child is told to end with the thread that started it.
+    for thread in threads:
+        thread.start()
+    logger.info("the worker is ready", extra={"slots": len(lanes)})
+    data_dir, swept_at = settings.storage.data_dir, float("-inf")
+    while not loop.draining.is_set():
+        _release_lost(settings, queue, loop)
+        if time.monotonic() - swept_at >= _SWEEP_SECONDS:
+            swept_at = time.monotonic()
+            liveness.sweep(data_dir)
+        if select.select([signals], [], [], settings.worker.poll_interval)[0]:
+            loop.draining.set()
+    _stop(settings, loop, threads)
+
+
+def _signal_pipe() -> int:
+    """A descriptor that becomes readable at SIGTERM or SIGINT.
+
+    A handler that set an Event could stop for ever on the Event's own lock, which the
+    interrupted main thread may be holding.
+    """
+    reader, writer = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os.write(writer, b"!"))
+    return reader
+
+
+def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
+    """Free the claims of workers proven gone (P41)."""
+    data_dir = settings.storage.data_dir
+    try:
+        lost = queue.release_lost(lambda name: liveness.is_gone(data_dir, name), utcnow())
+    except Exception:
+        logger.exception("the claims of lost workers cannot be looked at")
+        return
+    for job in lost:
+        metrics.claims_released.labels("worker_gone").inc()
+        logger.warning(
+            "its worker is gone, the job is ready again",
+            extra={"job_id": job.id, "step": job.step, "attempt": job.attempts},
+        )
+    if lost:
+        loop.wake()
+
+
+def _stop(settings: Settings, loop: Loop, threads: Sequence[threading.Thread]) -> None:
+    begun = time.monotonic()
+    loop.wake()
+    _join(threads, begun + settings.server.shutdown_timeout)
+    loop.stopping.set()
+    _join(threads, begun + settings.server.force_shutdown_timeout)
+    if any(thread.is_alive() for thread in threads):
+        # The claims stay, and are released as soon as this process is gone.
+        logger.error("a step did not end in time; leaving without it")
+        logging.shutdown()
+        os._exit(1)
+    logger.info("the worker has stopped")
+
+
+def _join(threads: Sequence[threading.Thread], deadline: float) -> None:
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
