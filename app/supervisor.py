@@ -34,7 +34,7 @@ class _Role:
     def start(self, settings: Settings) -> None:
         self.running = process.start(self.command, settings)
         self.started = time.monotonic()
-        log.info("started", extra={"process": self.name, "pid": self.running.pid})
+        log.info("started", extra={"child": self.name, "pid": self.running.pid})
 
     def take_exit_code(self) -> int | None:
         """The exit code of a process that has just ended; then its next start is set."""
@@ -92,12 +92,12 @@ class Supervisor:
         """Note that a process has ended, or start it again when its pause is over."""
         code = role.take_exit_code()
         if code == process.EXIT_BAD_SETTINGS:
-            log.error("its settings are wrong, so all stop", extra={"process": role.name})
+            log.error("its settings are wrong, so all stop", extra={"child": role.name})
         elif code is not None:
             pause = restart_pause_seconds(role.failures)
             log.error(
                 "a process ended and will be started again",
-                extra={"process": role.name, "exit_code": code, "pause_seconds": pause},
+                extra={"child": role.name, "exit_code": code, "pause_seconds": pause},
             )
         elif role.running is None and time.monotonic() >= role.due:
             role.start(self._settings)
@@ -119,7 +119,7 @@ class Supervisor:
         )
         for role in self._roles:
             if role.running in killed:
-                log.warning("killed: it did not stop in time", extra={"process": role.name})
+                log.warning("killed: it did not stop in time", extra={"child": role.name})
         log.info("stopped")
 
 
