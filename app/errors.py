@@ -108,6 +108,9 @@ KINDS: dict[str, ErrorKind] = {
     "token_required": ErrorKind(
         401, True, N_("Handing in needs an API token with the scope `intake`, or signing in.")
     ),
+    "bad_token": ErrorKind(
+        401, True, N_("This API token is not known, or it was revoked. Ask for a new one.")
+    ),
     "forbidden": ErrorKind(403, True, N_("You may not do this.")),
     "cross_site": ErrorKind(
         403, True, N_("The request came from another site and was refused. Open the page again.")
@@ -127,6 +130,7 @@ KINDS: dict[str, ErrorKind] = {
         N_("This service has its owner. Sign in, or run `pisar owner reset-password`."),
     ),
     "name_taken": ErrorKind(409, True, N_("This name is in use. Choose another one.")),
+    "no_scope": ErrorKind(422, True, N_("Choose at least one thing that the token may do.")),
     "bad_range": ErrorKind(416, True, N_("The file does not have the part that was asked for.")),
     "method_not_allowed": ErrorKind(405, True, N_("This address does not take that method.")),
     "bad_settings": ErrorKind(500, True, N_("The settings are wrong.")),

@@ -118,7 +118,7 @@ class Owners:
     ) -> None:
         """Set a new password by who knows the present one; all other sessions end.
 
-        AppError wrong_password, weak_password, or TooManyTriesError: a browser left open is no place
+        AppError wrong_password, weak_password, or TooManyTriesError: an open browser is no place
         to guess the password from.
         """
         with self._database.read() as connection:

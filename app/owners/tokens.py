@@ -48,13 +48,13 @@ class Tokens:
     def create(self, name: str, scopes: Collection[Scope], now: datetime) -> tuple[ApiToken, str]:
         """A new token and its secret, which is never to be had again.
 
-        AppError bad_name for an empty or long name, name_taken, or bad_request without a scope.
+        AppError bad_name for an empty or long name, name_taken, or no_scope.
         """
         clean = name.strip()
         if not 1 <= len(clean) <= NAME_LENGTH or not clean.isprintable():
             raise AppError("bad_name")
         if not scopes:
-            raise AppError("bad_request")
+            raise AppError("no_scope")
         secret = _MARK + new_token()
         token = ApiToken(
             new_id(), clean, secret[:PREFIX_LENGTH], frozenset(scopes), now, None, None

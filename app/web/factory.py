@@ -3,16 +3,27 @@
 from flask import Blueprint, Flask
 
 from app.resources import STATIC, TEMPLATES
+from app.web import access, auth, errors, guard, i18n, identity
 from app.web import services as bundle
 from app.web.services import Services
 
-BLUEPRINTS: tuple[Blueprint, ...] = ()
+BLUEPRINTS: tuple[Blueprint, ...] = (
+    auth.blueprint,
+    i18n.blueprint,
+)
 
 
 def create_app(services: Services) -> Flask:
     """The web application over these services; it opens nothing and starts nothing itself."""
     app = Flask("app.web", template_folder=str(TEMPLATES), static_folder=str(STATIC))
+    # A doubled slash is another address, not a redirect: an API client is never sent HTML.
+    app.url_map.merge_slashes = False
     bundle.install(app, services)
+    identity.install(app)
+    i18n.install(app)
+    errors.install(app)
+    guard.install(app)
+    access.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     return app
