@@ -91,6 +91,7 @@ def test_a_stop_leaves_no_child(up: Up, number: int) -> None:
     os.kill(pid, number)
     assert up.process and up.process.wait(10) == 0
     assert not any(is_running(child) for child in children)
+    assert "did not stop in time" not in up.log()
 
 
 def test_a_child_that_ignores_the_stop_is_killed_at_the_hard_timeout(up: Up) -> None:
