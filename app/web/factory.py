@@ -3,12 +3,16 @@
 from flask import Blueprint, Flask
 
 from app.resources import STATIC, TEMPLATES
-from app.web import access, auth, errors, guard, i18n, identity
+from app.web import access, api, auth, errors, files, guard, health, i18n, identity
 from app.web import services as bundle
+from app.web.receiving import IntakeRequest
 from app.web.services import Services
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
     auth.blueprint,
+    api.blueprint,
+    files.blueprint,
+    health.blueprint,
     i18n.blueprint,
 )
 
@@ -16,6 +20,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
 def create_app(services: Services) -> Flask:
     """The web application over these services; it opens nothing and starts nothing itself."""
     app = Flask("app.web", template_folder=str(TEMPLATES), static_folder=str(STATIC))
+    app.request_class = IntakeRequest
     # A doubled slash is another address, not a redirect: an API client is never sent HTML.
     app.url_map.merge_slashes = False
     bundle.install(app, services)
