@@ -73,7 +73,7 @@ def in_order(segments: Sequence[Segment], *, start: float, end: float) -> list[S
     for segment in segments:
         if not segment.text:
             continue
-        begins = max(here, _milliseconds(segment.start))
+        begins = max(here, min(_milliseconds(segment.start), last - 1))
         ends = min(max(_milliseconds(segment.end), begins + 1), last)
         if ends > begins:
             placed.append(Segment(begins / 1000, ends / 1000, segment.text, segment.speaker))

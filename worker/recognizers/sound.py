@@ -18,7 +18,7 @@ _CUT_SEARCH_SECONDS = 30.0
 
 
 class NotConverted(ValueError):  # noqa: N818 - says what the file is
-    """The file is no 16 kHz mono s16 WAV."""
+    """The file is no 16 kHz mono s16 WAV, or not the whole of one."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Recording:
         except (wave.Error, EOFError) as error:
             raise NotConverted from error
         form = self._wav.getframerate(), self._wav.getnchannels(), self._wav.getsampwidth()
-        if form != (RATE_HZ, 1, 2):
+        self.total_samples = self._wav.getnframes()
+        if form != (RATE_HZ, 1, 2) or not self._reaches_its_end():
             self._wav.close()
             raise NotConverted
-        self.total_samples = self._wav.getnframes()
 
     def sounds(self, from_sample: int, piece_seconds: float) -> Iterator[Sound]:
         """The pieces from a sample on, each about piece_seconds long, cut at quiet places.
@@ -66,8 +66,6 @@ class Recording:
         """
         while from_sample < self.total_samples:
             samples = self._read(from_sample, round(piece_seconds * RATE_HZ))
-            if not len(samples):
-                return
             if from_sample + len(samples) < self.total_samples:
                 samples = samples[: _quiet_place(samples)]
             sound = Sound(from_sample, samples * _TO_UNIT)
@@ -89,11 +87,13 @@ class Recording:
     ) -> None:
         self.close()
 
+    def _reaches_its_end(self) -> bool:
+        """False when the file is shorter than its header says: words would be lost silently."""
+        return not self.total_samples or len(self._read(self.total_samples - 1, 1)) == 1
+
     def _read(self, from_sample: int, count: int) -> NDArray[np.int16]:
         self._wav.setpos(from_sample)
-        data = self._wav.readframes(min(count, self.total_samples - from_sample))
-        # A file cut short in the middle of a sample has an odd byte at its end.
-        return np.frombuffer(data[: len(data) // 2 * 2], dtype="<i2")
+        return np.frombuffer(self._wav.readframes(count), dtype="<i2")
 
 
 def _quiet_place(samples: NDArray[np.int16]) -> int:
