@@ -113,7 +113,7 @@ class EmbeddedRecognizer:
     def _send(self, child: Child, audio: Audio, kept: Sequence[Piece]) -> None:
         child.send(
             {
-                "audio": str(audio.path),
+                "audio": str(audio.path.resolve()),
                 "language": audio.language,
                 "from_second": kept[-1].end if kept else 0,
                 "piece_seconds": self._settings.recognizer.piece_seconds,
