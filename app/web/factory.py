@@ -5,7 +5,7 @@ from flask import Blueprint, Flask
 from app.resources import STATIC, TEMPLATES
 from app.web import access, api, auth, errors, files, guard, health, i18n, identity
 from app.web import services as bundle
-from app.web.receiving import IntakeRequest
+from app.web.received import IntakeRequest
 from app.web.services import Services
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
