@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from app.settings import Settings, child_environment
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 EXIT_BAD_SETTINGS = 78
 """EX_CONFIG of sysexits.h: trying again cannot help, somebody must change the settings."""
 
@@ -39,17 +40,20 @@ def worker_command() -> Sequence[str]:
     return _python("worker")
 
 
-def start(command: Sequence[str], settings: Settings) -> Process:
+def start(
+    command: Sequence[str], settings: Settings, overrides: Mapping[str, str] | None = None
+) -> Process:
     """Start a process of the service; call it from the main thread of a process without others.
 
     The kernel ties the child's life to the thread that starts it, and the code that runs between
-    fork and exec is not safe beside other threads.
+    fork and exec is not safe beside other threads. overrides are settings of the child's own, in
+    the form of the environment.
     """
     parent = os.getpid()
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        env=child_environment(settings),
+        env={**child_environment(settings), **(overrides or {})},
         start_new_session=True,
         preexec_fn=lambda: _tie_to(parent),
     )

@@ -1,0 +1,1 @@
+"""The `pisar` command: one module for each group of commands."""
