@@ -94,7 +94,7 @@ class Recognizer(_Section):
 class Log(_Section):
     """What is logged and how; `auto` means JSON unless it goes to a terminal."""
 
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
     format: Literal["auto", "json", "text"] = "auto"
 
 
