@@ -11,11 +11,12 @@ from app.clock import to_rfc3339
 from app.errors import AppError
 from app.job import Job, Source, State
 from app.queue.port import JobFilter
+from app.storage.port import Draft
 from app.transcripts import MEDIA_TYPES, render
-from app.web import actions, identity, received
+from app.web import actions, identity
 from app.web.access import allow, hands_in, knows_id, manages, reads
 from app.web.download_name import attachment, stem
-from app.web.received import Reception
+from app.web.receiving import draft_of, draft_of_body
 from app.web.services import now, services
 from app.web.standing import standing
 from app.web.wording import error_sentence
@@ -32,11 +33,11 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 def hand_in() -> Response:
     """Accept a recording: 201 for a new job, 200 for the one that a repeated key stands for."""
     key = _idempotency_key()
-    recording = _recording()
+    draft, name = _recording()
     enqueued = services().intake.accept(
-        recording.take(),
+        draft,
         source=Source.API,
-        display_name=recording.name,
+        display_name=name,
         language=_language(),
         sender=identity.sender(),
         idempotency_key=key,
@@ -101,14 +102,15 @@ def cancel(job_id: str) -> Response:
     return jsonify(_describe(services().queue.cancel(job_id, now())))
 
 
-def _recording() -> Reception:
+def _recording() -> tuple[Draft, str]:
+    """The bytes, and the sender's name for them."""
     if request.mimetype != "multipart/form-data":
         # Whatever its type says, the body is the recording: curl calls it a form by default.
-        return received.body(request.args.get("name", ""))
-    found = received.files("file")
-    if not found:
+        return draft_of_body(), request.args.get("name", "")
+    file = request.files.get("file")
+    if file is None:
         raise AppError("no_file")
-    return found[0]
+    return draft_of(file), file.filename or ""
 
 
 def _language() -> str | None:
