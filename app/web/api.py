@@ -11,12 +11,11 @@ from app.clock import to_rfc3339
 from app.errors import AppError
 from app.job import Job, Source, State
 from app.queue.port import JobFilter
-from app.storage.port import Draft
 from app.transcripts import MEDIA_TYPES, render
-from app.web import actions, identity
+from app.web import actions, identity, received
 from app.web.access import allow, hands_in, knows_id, manages, reads
 from app.web.download_name import attachment, stem
-from app.web.receiving import draft_of, draft_of_body
+from app.web.received import Reception
 from app.web.services import now, services
 from app.web.standing import standing
 from app.web.wording import error_sentence
@@ -33,11 +32,11 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 def hand_in() -> Response:
     """Accept a recording: 201 for a new job, 200 for the one that a repeated key stands for."""
     key = _idempotency_key()
-    draft, name = _recording()
+    recording = _recording()
     enqueued = services().intake.accept(
-        draft,
+        recording.take(),
         source=Source.API,
-        display_name=name,
+        display_name=recording.name,
         language=_language(),
         sender=identity.sender(),
         idempotency_key=key,
@@ -102,15 +101,14 @@ def cancel(job_id: str) -> Response:
     return jsonify(_describe(services().queue.cancel(job_id, now())))
 
 
-def _recording() -> tuple[Draft, str]:
-    """The bytes, and the sender's name for them."""
+def _recording() -> Reception:
     if request.mimetype != "multipart/form-data":
         # Whatever its type says, the body is the recording: curl calls it a form by default.
-        return draft_of_body(), request.args.get("name", "")
-    file = request.files.get("file")
-    if file is None:
+        return received.body(request.args.get("name", ""))
+    found = received.files("file")
+    if not found:
         raise AppError("no_file")
-    return draft_of(file), file.filename or ""
+    return found[0]
 
 
 def _language() -> str | None:

@@ -4,11 +4,11 @@ Werkzeug would spool each file to a temporary place first: a third copy of 8 GiB
 job took is gone when the request ends, however it ends.
 """
 
+from collections.abc import Sequence
 from io import BytesIO
 from typing import IO, cast
 
 from flask import Request, request
-from werkzeug.datastructures import FileStorage
 
 from app.errors import AppError
 from app.storage.port import Draft
@@ -19,21 +19,31 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Reception:
-    """A draft as Werkzeug writes to it; a fault is kept, so that a form's other files go on."""
+    """One recording on its way in: the sender's name for it, and the draft with its bytes.
 
-    def __init__(self, draft: Draft) -> None:
+    A fault (too large, disk full) is kept for take(): the other files of a form go on.
+    """
+
+    def __init__(self, draft: Draft, name: str) -> None:
+        self.name = name
         self.fault: AppError | None = None
-        self.draft = draft
+        self._draft = draft
 
     def write(self, data: bytes) -> int:
-        """Append; after a fault (too large, disk full) the rest is dropped."""
+        """Append; after a fault the rest is dropped."""
         if self.fault is None:
             try:
-                self.draft.write(data)
+                self._draft.write(data)
             except AppError as error:
                 self.fault = error
-                self.draft.discard()
+                self._draft.discard()
         return len(data)
+
+    def take(self) -> Draft:
+        """The draft, whole; raises what went wrong while it was received."""
+        if self.fault:
+            raise self.fault
+        return self._draft
 
     def seek(self, position: int) -> int:
         """Werkzeug goes back to the start of a file it has received; here nobody reads it."""
@@ -41,7 +51,7 @@ class Reception:
 
     def close(self) -> None:
         """Remove the draft; harmless when a job took it."""
-        self.draft.discard()
+        self._draft.discard()
 
 
 class IntakeRequest(Request):
@@ -52,9 +62,9 @@ class IntakeRequest(Request):
 
     max_form_parts = 100
 
-    def receive(self) -> Reception:
+    def receive(self, name: str) -> Reception:
         """A reception that ends with this request unless a job takes its draft."""
-        reception = Reception(services().intake.draft())
+        reception = Reception(services().intake.draft(), name)
         self._receptions().append(reception)
         return reception
 
@@ -73,30 +83,22 @@ class IntakeRequest(Request):
     ) -> IO[bytes]:
         if not (filename and access.is_intake()):
             return BytesIO()
-        return cast(IO[bytes], self.receive())
+        return cast(IO[bytes], self.receive(filename))
 
     def _receptions(self) -> list[Reception]:
         found: list[Reception] = self.__dict__.setdefault("_pisar_receptions", [])
         return found
 
 
-def draft_of(file: FileStorage) -> Draft:
-    """The draft that a form's file was received into; raises what went wrong on the way."""
-    reception = cast(object, file.stream)
-    if not isinstance(reception, Reception):
-        raise AppError("no_file")
-    return _whole(reception)
+def files(field: str) -> Sequence[Reception]:
+    """The named files of a form's field, in the order they were sent."""
+    streams = [cast(object, file.stream) for file in request.files.getlist(field)]
+    return [stream for stream in streams if isinstance(stream, Reception)]
 
 
-def draft_of_body() -> Draft:
+def body(name: str) -> Reception:
     """The request's body itself, received as one recording."""
-    reception = cast(IntakeRequest, request).receive()
+    reception = cast(IntakeRequest, request).receive(name)
     while reception.fault is None and (block := request.stream.read(_BLOCK_BYTES)):
         reception.write(block)
-    return _whole(reception)
-
-
-def _whole(reception: Reception) -> Draft:
-    if reception.fault:
-        raise reception.fault
-    return reception.draft
+    return reception
