@@ -3,7 +3,20 @@
 from flask import Blueprint, Flask
 
 from app.resources import STATIC, TEMPLATES
-from app.web import access, api, auth, errors, files, guard, health, i18n, identity
+from app.web import (
+    access,
+    api,
+    auth,
+    errors,
+    files,
+    frame,
+    guard,
+    health,
+    i18n,
+    identity,
+    jobs,
+    upload,
+)
 from app.web import services as bundle
 from app.web.received import IntakeRequest
 from app.web.services import Services
@@ -14,6 +27,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     files.blueprint,
     health.blueprint,
     i18n.blueprint,
+    jobs.blueprint,
+    upload.blueprint,
 )
 
 
@@ -26,6 +41,7 @@ def create_app(services: Services) -> Flask:
     bundle.install(app, services)
     identity.install(app)
     i18n.install(app)
+    frame.install(app)
     errors.install(app)
     guard.install(app)
     access.install(app)

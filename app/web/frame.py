@@ -1,0 +1,42 @@
+"""What every page has around its content: the bar with its red count, icons, the way back here."""
+
+from flask import Flask, request, url_for
+from markupsafe import Markup
+
+from app.job import State
+from app.web.i18n import zone_name
+from app.web.job_view import PACE
+from app.web.pace import Pace
+from app.web.services import services
+
+
+def install(app: Flask) -> None:
+    """Put into every template what base.html shows, and keep the pace of running jobs."""
+    app.extensions[PACE] = Pace()
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.context_processor(
+        lambda: {
+            "icon": icon,
+            "dead_count": dead_count,
+            "here_path": here_path(),
+            "zone_label": Markup("<span data-zone-label>{}</span>").format(zone_name()),
+        }
+    )
+
+
+def icon(name: str) -> Markup:
+    """A shape of the sprite; the words beside it say what it means."""
+    sprite = url_for("static", filename="icons.svg")
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>').format(
+        sprite, name
+    )
+
+
+def dead_count() -> int:
+    """How many jobs wait for the owner's verdict."""
+    return services().queue.counts().get(State.DEAD, 0)
+
+
+def here_path() -> str:
+    """The page that is shown, for forms that come back to it."""
+    return request.full_path.rstrip("?") if request.method == "GET" else request.path

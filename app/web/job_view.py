@@ -1,0 +1,217 @@
+"""A job as its pages show it: all that a template prints, prepared here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from flask import current_app, url_for
+from flask_babel import gettext
+
+from app.errors import AppError
+from app.job import ACTIVE, REVIVABLE, Job, State, StoredFile
+from app.queue.port import JobEvent
+from app.transcripts import MEDIA_TYPES, Paragraph, paragraphs
+from app.web import identity, wording
+from app.web.i18n import percent
+from app.web.pace import Pace
+from app.web.services import now, services
+from app.web.wording import Status, Surroundings
+
+PACE = "pisar.pace"
+_FAVICONS = {State.DONE: "done", State.FAILED: "failed", State.DEAD: "failed"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job in a list; detail is the one quiet line below its facts."""
+
+    job: Job
+    status: Status
+    detail: str
+    is_revivable: bool
+    is_active: bool
+    is_fresh: bool = False
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the row does."""
+        said = f"{self.job.state} {self.status.text} {self.detail} {self.job.duration_seconds}"
+        return f"{crc32(said.encode()):08x}"
+
+    @property
+    def language(self) -> str | None:
+        """What was heard, or else what the sender chose."""
+        return self.job.detected_language or self.job.language
+
+    @property
+    def source(self) -> str:
+        """The way in, in words."""
+        return str(gettext(wording.SOURCE_NAMES[self.job.source]))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A line of a job's history: the event, its sentence, and what went wrong in words."""
+
+    event: JobEvent
+    sentence: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A job's own page. history is oldest first; source is None when its record is gone."""
+
+    job: Job
+    status: Status
+    fault: str
+    text: Sequence[Paragraph]
+    history: Sequence[Moment]
+    source: StoredFile | None
+    has_source: bool
+    is_owner: bool
+    may_hand_in: bool
+
+    @property
+    def title(self) -> str:
+        """What the browser's tab says: the state first, where there is one to tell."""
+        progress = self.status.progress
+        state = percent(progress) if progress is not None else self.status.word
+        return f"{state} · {self.job.display_name}"
+
+    @property
+    def favicon(self) -> str:
+        """The icon of the browser's tab."""
+        return _FAVICONS.get(self.job.state, "active")
+
+    @property
+    def stage(self) -> str:
+        """Changes whenever more of the page than the line of the state does."""
+        job = self.job
+        return f"{job.state}.{job.attempts}.{int(job.is_running)}.{job.playable_file or ''}"
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the line of the state does."""
+        return f"{crc32(self.status.text.encode()):08x}"
+
+    @property
+    def state_name(self) -> str:
+        """The state in words."""
+        return str(gettext(wording.STATE_NAMES[self.job.state]))
+
+    @property
+    def source_name(self) -> str:
+        """The way in, in words."""
+        return str(gettext(wording.SOURCE_NAMES[self.job.source]))
+
+    @property
+    def heard(self) -> str | None:
+        """The language of the text."""
+        return self.job.detected_language or self.job.language
+
+    @property
+    def engine(self) -> str:
+        """The engine's name, with its quality in words; empty before one is chosen."""
+        name = self.job.recognizer or ""
+        return str(gettext(name)) if name in wording.ENGINE_NAMES else name
+
+    @property
+    def source_url(self) -> str:
+        """Where the recording is, as it came."""
+        return url_for("files.source", job_id=self.job.id)
+
+    @property
+    def is_active(self) -> bool:
+        """True while something is still to come."""
+        return self.job.state in ACTIVE
+
+    @property
+    def may_revive(self) -> bool:
+        """True when this reader can set the job going again."""
+        return self.is_owner and self.job.state in REVIVABLE and self.has_source
+
+    @property
+    def audio_url(self) -> str | None:
+        """Where the player reads; None before there is anything to play."""
+        if self.job.playable_file is None:
+            return None
+        return url_for("files.audio", job_id=self.job.id)
+
+    @property
+    def downloads(self) -> Sequence[tuple[str, str]]:
+        """The forms of the text, each with its address."""
+        job_id = self.job.id
+        return [(form, url_for("api.transcript", job_id=job_id, form=form)) for form in MEDIA_TYPES]
+
+
+def status_of(job: Job) -> Status:
+    """What a job is doing now, with its place in line."""
+    return _status(job, is_silent=False)
+
+
+def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
+    """A job as a list shows it: from its own row alone, so that a long list costs no more."""
+    seconds_left = _pace().seconds_left(job, around.now)
+    return Row(
+        job=job,
+        status=wording.status(job, around, seconds_left=seconds_left),
+        detail=wording.error_sentence(job.error_code) if job.state is not State.DONE else "",
+        is_revivable=job.state in REVIVABLE,
+        is_active=job.state in ACTIVE,
+        is_fresh=is_fresh,
+    )
+
+
+def surroundings() -> Surroundings:
+    """What the sentences about all jobs depend on at this moment."""
+    bundle = services()
+    return Surroundings(now(), bundle.workers_alive(), bundle.settings.worker.max_attempts)
+
+
+def view_of(job: Job) -> View:
+    """A job as its own page shows it."""
+    bundle = services()
+    transcript = bundle.queue.transcript(job.id) if job.state is State.DONE else None
+    text = paragraphs(transcript) if transcript else []
+    source = _source(job)
+    is_owner = identity.session() is not None
+    return View(
+        job=job,
+        status=_status(job, is_silent=job.state is State.DONE and not text),
+        fault=wording.error_sentence(job.error_code) if job.state is not State.DONE else "",
+        text=text,
+        history=[_moment(event, job) for event in bundle.queue.events(job.id)],
+        source=source,
+        has_source=source is not None and bundle.storage.exists(source),
+        is_owner=is_owner,
+        may_hand_in=is_owner or bundle.settings.intake_is_open,
+    )
+
+
+def _status(job: Job, *, is_silent: bool) -> Status:
+    return wording.status(
+        job,
+        surroundings(),
+        position=services().queue.position(job),
+        seconds_left=_pace().seconds_left(job, now()),
+        is_silent=is_silent,
+    )
+
+
+def _moment(event: JobEvent, job: Job) -> Moment:
+    is_told = event.outcome in ("lease_ended", "worker_lost")
+    fault = "" if is_told else wording.error_sentence(event.error_code)
+    return Moment(event, wording.happened(event, job.source), fault)
+
+
+def _source(job: Job) -> StoredFile | None:
+    try:
+        return services().queue.file(job.source_file)
+    except AppError:
+        return None
+
+
+def _pace() -> Pace:
+    pace: Pace = current_app.extensions[PACE]
+    return pace
