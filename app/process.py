@@ -40,6 +40,11 @@ def worker_command() -> Sequence[str]:
     return _python("worker")
 
 
+def checkup_command() -> Sequence[str]:
+    """The command line that tells, as JSON lines, how the worker's side fares."""
+    return _python("worker.checkup")
+
+
 def start(
     command: Sequence[str], settings: Settings, overrides: Mapping[str, str] | None = None
 ) -> Process:

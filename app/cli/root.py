@@ -26,6 +26,9 @@ _COMMANDS = {
 }
 
 
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
 class _Commands(click.Group):
     """The commands in the order of the day's work, each loaded when it is asked for."""
 
@@ -40,7 +43,7 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings=_CONTEXT)
 @click.version_option(package_name="pisar", prog_name="pisar", message="%(prog)s %(version)s")
 def pisar() -> None:
     """Turn recordings into text on your own machine, and never lose one.

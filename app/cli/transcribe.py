@@ -64,11 +64,11 @@ class Errand:
 def transcribe(
     files: tuple[Path, ...], language: str | None, form: str, output: Path | None
 ) -> int:
-    """Turn recordings into text: on standard output, or as files in a folder.
+    """Turn recordings into text.
 
-    The files go to the queue of the data directory like any other recording. A worker is started
-    when none runs, and ends with this command. The exit code is 1 when a file gave no text; the
-    reason is on standard error.
+    They go to the queue of the data directory like any others; a worker is started when none
+    runs, and ends with this command. The text goes to standard output, or with -o into files.
+    The exit code is 1 when a recording gave no text; the reason is on standard error.
     """
     settings = load()
     if output:
