@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from app import folders
 from app.clock import to_text
 from app.db import Connection, Database, complete_statement
 from app.errors import AppError
@@ -14,7 +15,10 @@ DATABASE_NAME = "pisar.db"
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_steps(
   name TEXT PRIMARY KEY NOT NULL,
-  applied TEXT NOT NULL
+  applied TEXT NOT NULL CHECK (
+    applied GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9] '
+      || '[0-2][0-9]:[0-5][0-9]:[0-5][0-9].[0-9][0-9][0-9]Z'
+  )
 ) STRICT
 """
 
@@ -26,7 +30,8 @@ def open_database(data_dir: Path, now: datetime, folder: Path = MIGRATIONS / "sq
     under the writer lock. A database with a step this code does not know is AppError
     database_newer, and nothing is changed.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
+    # Recordings and texts are nobody else's on this machine.
+    folders.make(data_dir, mode=0o700)
     database = Database(data_dir / DATABASE_NAME)
     try:
         _migrate(database, sorted(folder.glob("[0-9]*.sql")), now)
