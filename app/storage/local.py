@@ -1,15 +1,18 @@
 """The storage on the local disk: data/storage/<collection>/<record>/<name> (S11)."""
 
 import errno
+import functools
 import hashlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ParamSpec, TypeVar
 
+from app import folders
 from app.clock import new_file_stem, new_id
 from app.errors import AppError
 from app.job import StoredFile
@@ -17,49 +20,76 @@ from app.storage.kinds import HEAD_BYTES, sniff
 from app.storage.port import Draft
 
 COLLECTION = "files"
-_HASH_BLOCK_BYTES = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
+_RECORD = re.compile(r"[a-z0-9]{15}")
+_NAME = re.compile(r"[0-9a-f-]{36}\.[a-z0-9]{2,4}")
+
+_Given = ParamSpec("_Given")
+_Got = TypeVar("_Got")
+
+
+def _no_secrets(work: Callable[_Given, _Got]) -> Callable[_Given, _Got]:
+    """Turn the system's error, which holds paths, into ours with the id of the file record.
+
+    Raised when the except block is over, so that neither __cause__ nor __context__ carries the
+    system's (S12). A context manager cannot do it: its __exit__ still runs inside the handling.
+    """
+
+    @functools.wraps(work)
+    def safe(*args: _Given.args, **kwargs: _Given.kwargs) -> _Got:
+        try:
+            return work(*args, **kwargs)
+        except OSError as error:
+            code = "disk_full" if error.errno in _FULL else "storage_failed"
+            reason = errno.errorcode.get(error.errno or 0, "EIO")
+        record = next((given.id for given in args if isinstance(given, StoredFile)), "")
+        raise AppError(code, f"file record {record}: {reason}" if record else reason)
+
+    return safe
 
 
 class LocalDraft:
     """A file being received in the scratch directory; see port.Draft."""
 
+    @_no_secrets
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self.size = 0
         self.head = b""
         self._limit_bytes = limit_bytes
         self._digest = hashlib.sha256()
-        with _no_secrets(""):
-            descriptor, name = tempfile.mkstemp(dir=folder, prefix="draft-")
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix="draft-")
         self.path = Path(name)
         self._file = os.fdopen(descriptor, "wb")
 
+    @_no_secrets
     def write(self, data: bytes, /) -> int:
         """See port.Draft."""
         if self.size + len(data) > self._limit_bytes:
             raise AppError("too_large")
         if len(self.head) < HEAD_BYTES:
             self.head += data[: HEAD_BYTES - len(self.head)]
-        with _no_secrets(""):
-            self._file.write(data)
+        self._file.write(data)
         self._digest.update(data)
         self.size += len(data)
         return len(data)
 
+    @_no_secrets
     def settle(self) -> str:
         """Sync what was written and close it; gives the sha256 in hex."""
-        with _no_secrets(""):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
         return self._digest.hexdigest()
 
     def discard(self) -> None:
         """See port.Draft."""
-        # A full disk refuses the last buffered bytes; they are unwanted anyway.
+        # A full disk refuses the last buffered bytes; they are unwanted anyway. What cannot be
+        # removed goes with the scratch directory.
         with suppress(OSError):
             self._file.close()
-        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.unlink()
 
 
 class LocalStorage:
@@ -89,85 +119,86 @@ class LocalStorage:
 
     def adopt(self, path: Path, extension: str, media_type: str) -> StoredFile:
         """See port.Storage."""
-        with _no_secrets(""), path.open("rb") as file:
-            os.fsync(file.fileno())
-            size = os.fstat(file.fileno()).st_size
-        return self._place(path, extension, media_type, size, None)
+        return self._place(path, extension, media_type, _settled_size(path), None)
 
     def copy(self, file: StoredFile) -> StoredFile:
         """See port.Storage."""
-        source = self.local_path(file)
         twin = self._scratch / f"copy-{new_id()}"
-        with _no_secrets(file.id):
-            try:
-                os.link(source, twin)
-            except OSError as error:
-                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV):
-                    raise
-                shutil.copyfile(source, twin)
-        extension = Path(file.file).suffix
-        kept = self.adopt(twin, extension, file.media_type)
+        try:
+            self._duplicate(file, twin)
+            kept = self.adopt(twin, Path(file.file).suffix, file.media_type)
+        finally:
+            with suppress(OSError):
+                twin.unlink(missing_ok=True)
         return StoredFile(kept.id, kept.file, kept.size, file.sha256, kept.media_type)
 
+    @_no_secrets
     def local_path(self, file: StoredFile) -> Path:
         """See port.Storage."""
-        path = self._path(file)
-        if not path.is_file():
+        if not self.exists(file):
             raise AppError("source_missing", f"file record {file.id}")
-        return path
+        return self._path(file)
 
+    @_no_secrets
     def open(self, file: StoredFile) -> BinaryIO:
         """See port.Storage."""
-        path = self.local_path(file)
-        with _no_secrets(file.id):
-            return path.open("rb")
+        return self.local_path(file).open("rb")
 
+    @_no_secrets
     def exists(self, file: StoredFile) -> bool:
         """See port.Storage."""
-        return self._path(file).is_file()
+        return _is_ours(file) and self._path(file).is_file()
 
     def delete(self, file: StoredFile) -> None:
         """See port.Storage."""
-        shutil.rmtree(self._path(file).parent, ignore_errors=True)
+        # Without a name of ours (a copy elsewhere has none) the folder above would be the root.
+        if _is_ours(file):
+            shutil.rmtree(self._path(file).parent, ignore_errors=True)
 
     def _place(
         self, path: Path, extension: str, media_type: str, size: int, sha256: str | None
     ) -> StoredFile:
-        """Rename a synced file to its final name and sync the directories above it (P45)."""
         stored = StoredFile(new_id(), new_file_stem() + extension, size, sha256, media_type)
-        final = self._path(stored)
-        with _no_secrets(stored.id):
-            final.parent.mkdir(parents=True)
-            path.rename(final)
-            final.chmod(0o600)
-            _sync_folder(final.parent)
-            _sync_folder(self._root)
+        self._move(path, stored)
         return stored
+
+    @_no_secrets
+    def _move(self, path: Path, stored: StoredFile) -> None:
+        """Rename a synced file to its final name and sync the directories above it (P45)."""
+        final = self._path(stored)
+        folders.make(self._root)
+        final.parent.mkdir()
+        try:
+            path.chmod(0o600)
+            path.rename(final)
+            folders.sync(final.parent)
+            folders.sync(self._root)
+        except OSError:
+            shutil.rmtree(final.parent, ignore_errors=True)
+            raise
+
+    @_no_secrets
+    def _duplicate(self, file: StoredFile, twin: Path) -> None:
+        source = self.local_path(file)
+        try:
+            os.link(source, twin)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            shutil.copyfile(source, twin)
 
     def _path(self, file: StoredFile) -> Path:
         return self._root / file.id / file.file
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _is_ours(file: StoredFile) -> bool:
+    """True for a name of our own making: no other may become a path."""
+    return bool(_RECORD.fullmatch(file.id) and _NAME.fullmatch(file.file))
 
 
-@contextmanager
-def _no_secrets(record: str) -> Iterator[None]:
-    """Turn the system's error, which holds the stored name, into ours with the record's id.
-
-    Raised outside the except block, so that neither __cause__ nor __context__ carries it (S12).
-    """
-    fault: AppError | None = None
-    try:
-        yield
-    except OSError as error:
-        code = "disk_full" if error.errno in _FULL else "storage_failed"
-        reason = errno.errorcode.get(error.errno or 0, "EIO")
-        fault = AppError(code, f"file record {record}: {reason}" if record else reason)
-    if fault:
-        raise fault
+@_no_secrets
+def _settled_size(path: Path) -> int:
+    """The size in bytes of a finished file, once it is synced."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_size
