@@ -24,10 +24,12 @@ complete_statement = sqlite3.complete_statement
 Row = sqlite3.Row
 IntegrityError = sqlite3.IntegrityError
 
-BUSY_SECONDS = 10.0
-"""A last resort behind the lock file: a foreign program may hold SQLite's own lock."""
+BUSY_SECONDS = 60.0
+"""A last resort behind the lock file: a foreign program may hold SQLite's own lock for a while."""
 
 _PRAGMAS = (
+    # First: SQLite does not wait for other processes in the switch of a fresh file to WAL, so
+    # Database makes its first connection under the lock; with later ones this changes nothing.
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
@@ -49,11 +51,19 @@ class Database:
         self.path = path
         self._local = threading.local()
         self._guard = threading.Lock()
-        self._opened: list[Connection] = []
+        self._opened: list[tuple[threading.Thread, Connection]] = []
         self._writer = threading.Lock()
-        self._lock_path = path.with_name(path.name + ".lock")
-        self._lock_fd = self._open_lock()
         self._pid = os.getpid()
+        self._is_closed = False
+        self._lock_fd = os.open(
+            path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            with _told_apart(), self._alone():
+                self._connection()
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -70,7 +80,8 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -78,10 +89,11 @@ class Database:
 
         Keep it short, and do no file or network work inside: every other writer waits.
         """
-        with _told_apart(), self._writer:
+        with _told_apart():
             connection = self._connection()
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
-            try:
+            if connection.in_transaction:
+                raise RuntimeError("a transaction inside a transaction would wait for itself")
+            with self._alone():
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -90,33 +102,58 @@ class Database:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
+
+    def close(self) -> None:
+        """Close every connection; harmless when done twice, and the other threads must be idle."""
+        self._forbid_fork()
+        if self._is_closed:
+            return
+        # The last connection of all processes checkpoints as it closes, so under the lock.
+        with self._alone(), self._guard:
+            self._is_closed = True
+            for _, connection in self._opened:
+                connection.close()
+            self._opened.clear()
+            self._local = threading.local()
+        os.close(self._lock_fd)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The writer lock: between threads, since they share the descriptor, and processes."""
+        with self._writer:
+            if self._is_closed:
+                raise RuntimeError("the database is closed")
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            try:
+                yield
             finally:
                 fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
-    def close(self) -> None:
-        """Close every connection; the last one of all processes checkpoints, so under the lock."""
-        with self._writer, self._guard:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
-            try:
-                for connection in self._opened:
-                    connection.close()
-                self._opened.clear()
-                self._local = threading.local()
-            finally:
-                os.close(self._lock_fd)
-
     def _connection(self) -> Connection:
-        if os.getpid() != self._pid:
-            # SQLite forbids carrying a connection over a fork, and an inherited lock descriptor
-            # shares the parent's lock, so that both would write at once.
-            raise RuntimeError("a Database does not survive a fork: open a new one")
+        self._forbid_fork()
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._connect()
-            self._local.connection = connection
             with self._guard:
-                self._opened.append(connection)
+                if self._is_closed:
+                    raise RuntimeError("the database is closed")
+                connection = self._connect()
+                self._close_orphans()
+                self._opened.append((threading.current_thread(), connection))
+            self._local.connection = connection
         return connection
+
+    def _forbid_fork(self) -> None:
+        # SQLite forbids carrying a connection over a fork, and an inherited lock descriptor
+        # shares the parent's lock, so that both would write at once.
+        if os.getpid() != self._pid:
+            raise RuntimeError("a Database does not survive a fork: open a new one")
+
+    def _close_orphans(self) -> None:
+        """Close what ended threads left; never the last connection, so without the lock."""
+        for thread, connection in self._opened:
+            if not thread.is_alive():
+                connection.close()
+        self._opened = [pair for pair in self._opened if pair[0].is_alive()]
 
     def _connect(self) -> Connection:
         # check_same_thread is off only so that close() may close the other threads' connections.
@@ -127,9 +164,6 @@ class Database:
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
-
-    def _open_lock(self) -> int:
-        return os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def statements(path: Path) -> Mapping[str, str]:
