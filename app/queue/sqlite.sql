@@ -42,7 +42,13 @@ SELECT
     FROM transcribe_jobs INDEXED BY jobs_paused
     WHERE state = :state
       AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
-      AND (delay_time <= :now OR delay_time > :horizon))
+      AND delay_time <= :now)
+  OR EXISTS(
+    SELECT 1
+    FROM transcribe_jobs INDEXED BY jobs_paused
+    WHERE state = :state
+      AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+      AND delay_time > :horizon)
   OR EXISTS(
     SELECT 1
     FROM transcribe_jobs INDEXED BY jobs_held
@@ -51,16 +57,27 @@ SELECT
       AND acquire_time <= :lease_start)
 
 -- name: end_pauses  jobs whose pause has ended become ready; bounded, so a storm cannot hold the lock
+-- Two ranges, not one OR: an OR walks every paused job, 14 ms a claim at 90,000 of them.
 UPDATE transcribe_jobs
 SET delay_time = NULL, updated = :now
 WHERE seq IN (
-  SELECT seq
-  FROM transcribe_jobs INDEXED BY jobs_paused
-  WHERE state = :state
-    AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
-    AND (delay_time <= :now OR delay_time > :horizon)
-  ORDER BY delay_time
-  LIMIT 100)
+  SELECT seq FROM (
+    SELECT seq
+    FROM transcribe_jobs INDEXED BY jobs_paused
+    WHERE state = :state
+      AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+      AND delay_time <= :now
+    ORDER BY delay_time
+    LIMIT 100)
+  UNION ALL
+  SELECT seq FROM (
+    SELECT seq
+    FROM transcribe_jobs INDEXED BY jobs_paused
+    WHERE state = :state
+      AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
+      AND delay_time > :horizon
+    ORDER BY delay_time
+    LIMIT 100))
 
 -- name: end_leases  jobs whose lease has ended become ready; the attempt stays counted
 UPDATE transcribe_jobs
