@@ -19,8 +19,10 @@ from app.storage.port import Draft, Storage
 NAME_LENGTH = 255
 _NAMELESS = "recording"
 # Control characters would break headers and lines; bidirectional marks would let a name show
-# itself backwards ("gpj.exe").
-_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# itself backwards ("gpj.exe"); a name of invisible signs would be nothing to click on.
+_UNSHOWABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
 
 
 class Intake:
@@ -86,7 +88,7 @@ class Intake:
     def _enqueue(self, new: NewJob, now: datetime) -> Enqueued:
         try:
             enqueued = self._queue.enqueue(new, now)
-        except AppError:
+        except (AppError, ValueError):
             # Only what surely was not committed loses its bytes: after any other fault the row
             # may stand, and a file too many is better than a recording too few.
             self._storage.delete(new.file)
