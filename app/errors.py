@@ -53,25 +53,25 @@ KINDS: dict[str, ErrorKind] = {
     ),
     # Faults of the machine or of what it depends on: retried with a pause.
     "convert_timeout": ErrorKind(
-        500, False, N_("The conversion took too long and was stopped. It will be tried again.")
+        500, False, N_("The conversion took too long and was stopped. Trying again may help.")
     ),
     "convert_crashed": ErrorKind(
-        500, False, N_("The converter stopped unexpectedly. It will be tried again.")
+        500, False, N_("The converter stopped unexpectedly. Trying again may help.")
     ),
     "engine_crashed": ErrorKind(
-        500, False, N_("The speech engine stopped unexpectedly. It will be tried again.")
+        500, False, N_("The speech engine stopped unexpectedly. Trying again may help.")
     ),
     "engine_unavailable": ErrorKind(
         500, False, N_("The speech engine cannot be started. Run `pisar check` to see why.")
     ),
     "engine_silent": ErrorKind(
-        500, False, N_("The speech engine gave no answer. It will be tried again.")
+        500, False, N_("The speech engine gave no answer. Trying again may help.")
     ),
     "worker_lost": ErrorKind(
-        500, False, N_("The worker was stopped in the middle of the work. It will be tried again.")
+        500, False, N_("The worker was stopped in the middle of the work. Trying again may help.")
     ),
     "lease_ended": ErrorKind(
-        500, False, N_("The work went on longer than it may. It will be tried again.")
+        500, False, N_("The work went on longer than it may. Trying again may help.")
     ),
     "storage_failed": ErrorKind(
         500, False, N_("The file could not be read or written. Look at the disk: `pisar check`.")
