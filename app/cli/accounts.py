@@ -23,7 +23,10 @@ def owner() -> None:
 
 @owner.command()
 def invite() -> None:
-    """Print a fresh link by which the owner's account is made; older links end."""
+    """Print the link to become the owner.
+
+    Each is good for panel.invite_lifetime, and for one account; a new one ends the older ones.
+    """
     settings = load()
     with opened(settings, liveness.COMMAND) as house:
         click.echo(invitation_url(settings, house.owners, utcnow()))
@@ -31,9 +34,9 @@ def invite() -> None:
 
 @owner.command("reset-password")
 def reset_password() -> None:
-    """Set the owner's password anew; every browser is signed out.
+    """Set a new password for the owner.
 
-    The password is asked for on a terminal, or read as one line from standard input.
+    Every browser is signed out. The password is asked for on a terminal, or read as one line from standard input.
     """
     with opened(load(), liveness.COMMAND) as house:
         if not house.owners.exists():
@@ -88,7 +91,10 @@ def create(name: str, scope: frozenset[Scope]) -> None:
 @token.command("list")
 @JSON_OPTION
 def list_tokens(as_json: bool) -> None:
-    """List the tokens, the newest first; the secrets are not kept, so not shown."""
+    """List the tokens, the newest first.
+
+    The secrets are not kept, so they cannot be shown.
+    """
     with opened(load(), liveness.COMMAND) as house:
         tokens = house.owners.tokens.all()
     if as_json:

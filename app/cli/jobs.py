@@ -78,7 +78,10 @@ def show(job_id: str, form: str | None, as_json: bool) -> None:
     help="Revive every job in this state.",
 )
 def revive(job_ids: tuple[str, ...], state: str | None) -> int:
-    """Set failed or dead jobs going again from the step they ended in."""
+    """Set failed or dead jobs going again.
+
+    Each goes on from the step it ended in, with fresh attempts.
+    """
     if bool(job_ids) == (state is not None):
         raise click.UsageError("Name either the jobs or a --state.")
     code = 0
