@@ -116,15 +116,16 @@ def sound_length(seconds: float | None) -> str:
     """A length of sound: 0:07, 12:30, 1:02:03; a dash stands for one not yet known."""
     if seconds is None:
         return "–"
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
+    hours, rest = divmod(int(seconds), 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def lasting(seconds: float, form: Literal["short", "long"] = "short") -> str:
     """How long something takes, in its largest unit: 4 sec, 3 min; long: 6 hours."""
-    return str(format_timedelta(round(seconds), threshold=1.5, format=form, locale=_locale()))
+    return str(
+        format_timedelta(max(round(seconds), 1), threshold=1.5, format=form, locale=_locale())
+    )
 
 
 def ordinal(place: int) -> str:

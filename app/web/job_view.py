@@ -23,11 +23,11 @@ _FAVICONS = {State.DONE: "done", State.FAILED: "failed", State.DEAD: "failed"}
 
 @dataclass(frozen=True)
 class Row:
-    """A job in a list; detail is the one quiet line below its facts."""
+    """A job in a list; below its facts comes one quiet line of why, when there is a reason."""
 
     job: Job
     status: Status
-    detail: str
+    fault: str
     is_revivable: bool
     is_active: bool
     is_fresh: bool = False
@@ -35,8 +35,18 @@ class Row:
     @property
     def version(self) -> str:
         """Changes whenever the row does."""
-        said = f"{self.job.state} {self.status.text} {self.detail} {self.job.duration_seconds}"
+        said = f"{self.job.state} {self.status.text} {self.fault} {self.job.duration_seconds}"
         return f"{crc32(said.encode()):08x}"
+
+    @property
+    def reason(self) -> str:
+        """Why it waits or ended, beyond its state's word; progress is told beside that word."""
+        return "" if self.status.progress is not None else self.status.rest
+
+    @property
+    def attempts(self) -> int:
+        """How often it was worked on."""
+        return wording.attempts_made(self.job)
 
     @property
     def language(self) -> str | None:
@@ -94,6 +104,11 @@ class View:
     def version(self) -> str:
         """Changes whenever the line of the state does."""
         return f"{crc32(self.status.text.encode()):08x}"
+
+    @property
+    def attempts(self) -> int:
+        """How often it was worked on since it last went on."""
+        return wording.attempts_made(self.job)
 
     @property
     def state_name(self) -> str:
@@ -156,7 +171,7 @@ def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
     return Row(
         job=job,
         status=wording.status(job, around, seconds_left=seconds_left),
-        detail=wording.error_sentence(job.error_code) if job.state is not State.DONE else "",
+        fault=_fault(job),
         is_revivable=job.state in REVIVABLE,
         is_active=job.state in ACTIVE,
         is_fresh=is_fresh,
@@ -179,7 +194,7 @@ def view_of(job: Job) -> View:
     return View(
         job=job,
         status=_status(job, is_silent=job.state is State.DONE and not text),
-        fault=wording.error_sentence(job.error_code) if job.state is not State.DONE else "",
+        fault=_fault(job),
         text=text,
         history=[_moment(event, job) for event in bundle.queue.events(job.id)],
         source=source,
@@ -199,8 +214,15 @@ def _status(job: Job, *, is_silent: bool) -> Status:
     )
 
 
+def _fault(job: Job) -> str:
+    """What went wrong, in words; a cancelled job had nothing wrong with it."""
+    if job.state is State.DONE or job.error_code == "cancelled":
+        return ""
+    return wording.error_sentence(job.error_code)
+
+
 def _moment(event: JobEvent, job: Job) -> Moment:
-    is_told = event.outcome in ("lease_ended", "worker_lost")
+    is_told = event.outcome in ("lease_ended", "worker_lost", "cancelled", "dead")
     fault = "" if is_told else wording.error_sentence(event.error_code)
     return Moment(event, wording.happened(event, job.source), fault)
 

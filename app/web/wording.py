@@ -67,8 +67,8 @@ _TONE_ICONS = {"done": "done", "failed": "failed", "dead": "dead", "stuck": "stu
 class Status:
     """What a job is doing: a word, what is to be said beyond it, and how it looks.
 
-    tone is waiting, working, stuck (waiting with a reason), done, failed or dead. progress is
-    0-1, None when there is none to show.
+    tone is waiting, working, stuck (waiting with a reason), done, failed, dead or cancelled.
+    progress is 0-1, None when there is none to show.
     """
 
     tone: str
@@ -115,6 +115,11 @@ def status(
     return _waiting(job, around, position)
 
 
+def attempts_made(job: Job) -> int:
+    """How often the job was worked on: the claim that buried it found the limit spent."""
+    return max(job.attempts - 1, 1) if job.state is State.DEAD else job.attempts
+
+
 def error_sentence(code: str | None) -> str:
     """What went wrong and what to do; empty without an error."""
     if code is None:
@@ -138,7 +143,7 @@ def _ended(job: Job, is_silent: bool) -> Status:
         rest = gettext("no speech found") if is_silent else ""
         return Status("done", gettext("Done"), rest)
     if job.state is State.DEAD:
-        spent = max(job.attempts - 1, 1)
+        spent = attempts_made(job)
         rest = ngettext("gave up after %(num)d attempt", "gave up after %(num)d attempts", spent)
         return Status("dead", gettext("Dead"), rest)
     if job.error_code == "cancelled":
