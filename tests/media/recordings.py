@@ -232,6 +232,11 @@ def video_no_audio(path: Path) -> None:
     _video(path, with_sound=False)
 
 
+def video_with_late_sound(path: Path, late_seconds: float) -> None:
+    """A screen recording whose microphone came on later."""
+    _video(path, with_sound=True, late_seconds=late_seconds)
+
+
 def zero_bytes(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -262,7 +267,8 @@ def hls(path: Path, sibling: str, url: str) -> None:
 
 
 def ffconcat(path: Path, sibling: str, url: str) -> None:
-    path.write_text(f"ffconcat version 1.0\nfile {sibling}\nfile '{url}'\n")
+    """FFmpeg's list of parts; its reader refuses a list that holds an address, so none is in."""
+    path.write_text(f"ffconcat version 1.0\n# {url}\nfile {sibling}\n")
 
 
 def mpd(path: Path, sibling: str, url: str) -> None:
@@ -350,7 +356,7 @@ PLAYLISTS: dict[str, Callable[[Path, str, str], None]] = {
 """Files that name a sibling file and an address, hoping that somebody reads them."""
 
 
-def _video(path: Path, *, with_sound: bool) -> None:
+def _video(path: Path, *, with_sound: bool, late_seconds: float = 0) -> None:
     with av.open(str(path), "w", format="mp4") as output:
         video = output.add_stream("libx264", rate=5)
         video.width, video.height, video.pix_fmt = 160, 120, "yuv420p"
@@ -364,6 +370,7 @@ def _video(path: Path, *, with_sound: bool) -> None:
             frame.sample_rate, frame.pts, frame.time_base = 48000, 0, Fraction(1, 48000)
             resampler = av.AudioResampler("fltp", "mono", 48000, frame_size=1024)
             for piece in (*resampler.resample(frame), *resampler.resample(None)):
+                piece.pts = (piece.pts or 0) + round(late_seconds * 48000)
                 output.mux(audio.encode(piece))
             output.mux(audio.encode(None))
 

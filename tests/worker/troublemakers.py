@@ -1,6 +1,7 @@
 """Children that misbehave in the ways a real one might: the first argument says how."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -70,3 +71,9 @@ def leave_with(channel: Channel, code: str) -> int:
 def crash(channel: Channel) -> int:
     os.kill(os.getpid(), signal.SIGSEGV)
     return 0
+
+
+def burn_cpu(channel: Channel) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 6))
+    while True:
+        pass

@@ -68,12 +68,12 @@ def convert(
                 stall_seconds=limits.stall_timeout,
                 stopped=work.stopped,
             ):
+                if "facts" in message:
+                    return target, Facts(**message["facts"])
+                if "code" in message:
+                    raise AppError(message["code"], message["detail"])
                 if "progress" in message:
                     work.report(message["progress"])
-                elif "facts" in message:
-                    return target, Facts(**message["facts"])
-                else:
-                    raise AppError(message["code"], message["detail"])
         except ChildFailed as failure:
             error = _error_of(failure)
     raise error
