@@ -155,7 +155,8 @@ def percent(share: float) -> str:
 
 def language_name(code: str) -> str:
     """A spoken language by its name in the reader's language."""
-    return str(_locale().languages.get(code, code))
+    name = str(_locale().languages.get(code, code))
+    return name[:1].upper() + name[1:]
 
 
 def _unit(value: float, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from zlib import crc32
 
 from flask import current_app, url_for
@@ -61,11 +62,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Moment:
-    """A line of a job's history: the event, its sentence, and what went wrong in words."""
+    """A line of a job's history; fault and detail tell what went wrong, once for the same."""
 
-    event: JobEvent
+    time: datetime
     sentence: str
     fault: str
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def view_of(job: Job) -> View:
         status=_status(job, is_silent=job.state is State.DONE and not text),
         fault=_fault(job),
         text=text,
-        history=[_moment(event, job) for event in bundle.queue.events(job.id)],
+        history=_history(job, bundle.queue.events(job.id)),
         source=source,
         has_source=source is not None and bundle.storage.exists(source),
         is_owner=is_owner,
@@ -221,10 +223,17 @@ def _fault(job: Job) -> str:
     return wording.error_sentence(job.error_code)
 
 
-def _moment(event: JobEvent, job: Job) -> Moment:
-    is_told = event.outcome in ("lease_ended", "worker_lost", "cancelled", "dead")
-    fault = "" if is_told else wording.error_sentence(event.error_code)
-    return Moment(event, wording.happened(event, job.source), fault)
+def _history(job: Job, events: Sequence[JobEvent]) -> list[Moment]:
+    moments = []
+    told = ("", "")
+    for event in events:
+        is_plain = event.outcome in wording.TELL_THEMSELVES
+        fault = "" if is_plain else wording.error_sentence(event.error_code)
+        said = (fault, event.error_text or "")
+        sentence = wording.happened(event, job.source)
+        moments.append(Moment(event.time, sentence, *(("", "") if said == told else said)))
+        told = said
+    return moments
 
 
 def _source(job: Job) -> StoredFile | None:

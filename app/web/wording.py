@@ -22,7 +22,7 @@ STATE_NAMES = {
 """The states as tabs and facts name them."""
 
 SOURCE_NAMES = {
-    Source.WEB: N_("Page"),
+    Source.WEB: N_("Web"),
     Source.API: N_("API"),
     Source.TELEGRAM: N_("Telegram"),
     Source.UNKNOWN: N_("Unknown"),
@@ -34,7 +34,7 @@ _WORK = {
     Step.CHECK: N_("Recognizing"),
 }
 _ACCEPTED = {
-    Source.WEB: N_("Handed in on the page"),
+    Source.WEB: N_("Handed in on the web page"),
     Source.API: N_("Handed in through the API"),
     Source.TELEGRAM: N_("Sent by Telegram"),
     Source.UNKNOWN: N_("Accepted"),
@@ -58,6 +58,8 @@ _HAPPENED = {
     "revived": N_("Revived"),
     "cancelled": N_("Cancelled"),
 }
+# What happened says in these all that there is to say of the error.
+TELL_THEMSELVES = frozenset({"lease_ended", "worker_lost", "cancelled", "dead"})
 # Proper names of engines that hold a word to translate; any other name is shown as it is.
 ENGINE_NAMES = (N_("Whisper base (built in, draft quality)"),)
 _TONE_ICONS = {"done": "done", "failed": "failed", "dead": "dead", "stuck": "stuck"}

@@ -20,8 +20,8 @@ from app.web.gate import Gate
 from app.web.server import Web
 from app.web.services import Services
 from tests.speech import DATA
-from tests.web.visitor import PASSWORD
 from tests.web.hands import sound
+from tests.web.visitor import PASSWORD
 
 ENGINE = "Whisper base (built in, draft quality)"
 HOSTILE = "<img src=x onerror=alert(1)>"
