@@ -23,11 +23,10 @@ class ByteRange:
 
 
 class UnsatisfiableError(AppError):
-    """bad_range, with the size that the asker should know."""
+    """bad_range: the file ends before the range begins."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self) -> None:
         super().__init__("bad_range")
-        self.size = size
 
 
 def wanted(headers: Headers, size: int, etag: str) -> ByteRange:
@@ -47,5 +46,5 @@ def wanted(headers: Headers, size: int, etag: str) -> ByteRange:
     if start < 0:
         start = max(size + start, 0)
     if start >= size:
-        raise UnsatisfiableError(size)
+        raise UnsatisfiableError
     return ByteRange(start, size if stop is None else min(stop, size), is_part=True)

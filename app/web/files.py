@@ -5,14 +5,15 @@ from typing import IO, cast
 
 from flask import Blueprint, Response, request
 from werkzeug.http import quote_etag
+from werkzeug.wrappers import Response as BaseResponse
 from werkzeug.wsgi import FileWrapper, LimitedStream, wrap_file
 
 from app.errors import AppError
 from app.job import StoredFile
 from app.storage.kinds import KINDS
-from app.web import byte_range
+from app.web import byte_range, errors
 from app.web.access import allow, knows_id
-from app.web.byte_range import ByteRange
+from app.web.byte_range import ByteRange, UnsatisfiableError
 from app.web.download_name import attachment, inline
 from app.web.services import services
 
@@ -34,7 +35,7 @@ _HEADERS = {
 
 @blueprint.get("/api/files/<collection>/<record>/<name>")
 @allow(knows_id)
-def stored(collection: str, record: str, name: str) -> Response:
+def stored(collection: str, record: str, name: str) -> BaseResponse:
     """A stored file, for whoever knows its record and its stored name (S10)."""
     if collection != COLLECTION:
         raise AppError("not_found")
@@ -47,7 +48,7 @@ def stored(collection: str, record: str, name: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/audio")
 @allow(knows_id)
-def audio(job_id: str) -> Response:
+def audio(job_id: str) -> BaseResponse:
     """The copy of a job's recording that a browser can play and seek in."""
     job = services().queue.get(job_id)
     if job.playable_file is None:
@@ -58,20 +59,25 @@ def audio(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/source")
 @allow(knows_id)
-def source(job_id: str) -> Response:
+def source(job_id: str) -> BaseResponse:
     """What the sender handed in, byte for byte, under its own name."""
     job = services().queue.get(job_id)
     return _serve(services().queue.file(job.source_file), job.display_name, is_download=True)
 
 
-def _serve(file: StoredFile, name: str, *, is_download: bool) -> Response:
+def _serve(file: StoredFile, name: str, *, is_download: bool) -> BaseResponse:
     etag = (file.sha256 or file.id)[:32]
     response = Response(headers=_HEADERS)
     response.headers["ETag"] = quote_etag(etag)
     if etag in request.if_none_match:
         response.status_code = 304
         return response
-    part = byte_range.wanted(request.headers, file.size, etag)
+    try:
+        part = byte_range.wanted(request.headers, file.size, etag)
+    except UnsatisfiableError as error:
+        refused = errors.answer(error)
+        refused.headers["Content-Range"] = f"bytes */{file.size}"
+        return refused
     is_playable = file.media_type in _PLAYABLE and not is_download
     response.headers["Content-Type"] = file.media_type if is_playable else _UNKNOWN_TYPE
     response.headers["Content-Disposition"] = inline(name) if is_playable else attachment(name)
@@ -96,7 +102,14 @@ def _fill(response: Response, file: StoredFile, part: ByteRange) -> None:
     if "wsgi.file_wrapper" in request.environ:
         body = wrap_file(request.environ, opened)
     else:
-        body = FileWrapper(cast(IO[bytes], LimitedStream(opened, part.length)))
-        response.call_on_close(opened.close)
+        body = FileWrapper(cast(IO[bytes], _Part(opened, part.length)))
     response.response = body
     response.direct_passthrough = True
+
+
+class _Part(LimitedStream):
+    """No more than so many bytes of a file, which ends with it."""
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

@@ -64,7 +64,9 @@ def _waiting_for(job: Job, position: int | None, next_try: datetime | None) -> W
         return WaitingFor("retry_pause", gettext("The last try failed. Pausing before the next."))
     if next_try:
         return WaitingFor("engine", gettext("The speech engine is at work."))
-    if position:
-        words = gettext("In line, number %(position)d.", position=position)
-        return WaitingFor("line", words)
-    return None
+    if job.is_running:
+        return None
+    if position is None:
+        # Its pause is over; the next claim puts it back into the line.
+        return WaitingFor("line", gettext("In line."))
+    return WaitingFor("line", gettext("In line, number %(position)d.", position=position))

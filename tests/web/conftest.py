@@ -13,7 +13,7 @@ from app.assembly import House
 from app.settings import Settings
 from app.web.factory import create_app
 from app.web.services import Services
-from tests.web.browser import PASSWORD, Browser
+from tests.web.visitor import PASSWORD, Visitor
 
 
 class Clock:
@@ -89,14 +89,14 @@ def owner(house: House, clock: Clock) -> str:
 
 
 @pytest.fixture
-def browser(app: Flask) -> Browser:
+def visitor(app: Flask) -> Visitor:
     """A browser that nobody has signed in with."""
-    return Browser(app)
+    return Visitor(app)
 
 
 @pytest.fixture
-def signed_in(app: Flask, owner: str) -> Browser:
-    """The owner's browser."""
-    browser = Browser(app)
-    assert browser.sign_in().status_code == 303
-    return browser
+def signed_in(app: Flask, owner: str) -> Visitor:
+    """The owner's visitor."""
+    visitor = Visitor(app)
+    assert visitor.sign_in().status_code == 303
+    return visitor

@@ -10,7 +10,7 @@ SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
 HTMX = {"HX-Request": "true", **SAME_SITE}
 
 
-class Browser:
+class Visitor:
     def __init__(self, app: Flask) -> None:
         self.client = app.test_client()
 
