@@ -7,6 +7,7 @@ that a test can tell sound from silence; where the speech engine is asked, give 
 import io
 import random
 import struct
+import wave
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -157,6 +158,15 @@ def phone_8k_alaw(path: Path) -> None:
 
 def phone_2ch_each_a_speaker(path: Path) -> None:
     encode(path, "pcm_s16le", "wav", tone(rate=8000, hz=(300, 700)), rate=8000, layout="stereo")
+
+
+def multitrack(path: Path, channels: int) -> None:
+    """What a mixing desk records: more tracks than any layout has names for; two are in use."""
+    sound = np.zeros((round(SECONDS * 16000), channels), np.int16)
+    sound[:, [0, channels - 1]] = tone(rate=16000, hz=(300, 700))
+    with wave.open(str(path), "wb") as file:
+        file.setparams((channels, 2, 16000, 0, "NONE", ""))
+        file.writeframes(sound.tobytes())
 
 
 def wav(path: Path) -> None:

@@ -113,6 +113,17 @@ def test_cm19_a_crash_is_tried_again_and_a_limit_is_a_verdict(
     assert caught.value.code == code
 
 
+def test_cm19_a_file_that_asks_for_much_memory_gets_a_verdict(tmp_path: Path) -> None:
+    source = tmp_path / "greedy.wav"
+    recordings.multitrack(source, 3)
+    data = bytearray(source.read_bytes())
+    data[24:28] = (0x7FFFFFFF).to_bytes(4, "little")  # samples a second
+    source.write_bytes(data)
+    with pytest.raises(AppError) as caught:
+        run(source, tmp_path / "claim")
+    assert (caught.value.code, caught.value.detail) == ("unsafe_media", "memory")
+
+
 def test_p44_a_told_stop_ends_the_conversion_within_a_second(tmp_path: Path) -> None:
     (tmp_path / "source").write_text("report_endlessly")
     told = threading.Event()

@@ -93,6 +93,13 @@ def test_cm23_both_speakers_of_a_call_are_heard(recorded: Path, tmp_path: Path) 
     assert result.loudest_hz == [300, 700]
 
 
+@pytest.mark.parametrize("channels", [3, 9, 24])
+def test_a_multitrack_recording_is_mixed_down(channels: int, tmp_path: Path) -> None:
+    source = tmp_path / "tracks.wav"
+    recordings.multitrack(source, channels)
+    assert run(source, tmp_path / "claim").loudest_hz == [300, 700]
+
+
 def test_joined_recordings_of_different_rate_and_channels_are_read_through(
     tmp_path: Path,
 ) -> None:

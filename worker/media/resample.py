@@ -3,6 +3,7 @@
 import av
 from av.audio.frame import AudioFrame
 from av.filter import Graph
+from av.filter.context import FilterContext
 
 from worker.media.wave import RATE_HZ
 
@@ -60,16 +61,25 @@ class Resampler:
 def _graph_for(frame: AudioFrame) -> Graph:
     graph = Graph()
     graph.threads = 1
-    graph.link_nodes(
-        graph.add(
-            "abuffer",
-            sample_rate=str(frame.sample_rate),
-            sample_fmt=frame.format.name,
-            channel_layout=frame.layout.name,
-            time_base=str(frame.time_base),
-        ),
-        graph.add("aformat", sample_rates=str(RATE_HZ), sample_fmts="s16", channel_layouts="mono"),
-        graph.add("abuffersink"),
-    ).configure()
+    source = graph.add(
+        "abuffer",
+        sample_rate=str(frame.sample_rate),
+        sample_fmt=frame.format.name,
+        channel_layout=frame.layout.name,
+        time_base=str(frame.time_base),
+    )
+    form = graph.add(
+        "aformat", sample_rates=str(RATE_HZ), sample_fmts="s16", channel_layouts="mono"
+    )
+    graph.link_nodes(source, *_mixer(graph, frame), form, graph.add("abuffersink")).configure()
     graph.set_audio_frame_size(_BLOCK_SAMPLES)
     return graph
+
+
+def _mixer(graph: Graph, frame: AudioFrame) -> list[FilterContext]:
+    """Channels without places, as multitrack recorders write them, are mixed in equal parts."""
+    count = frame.layout.nb_channels
+    if frame.layout.name != f"{count} channels":
+        return []
+    parts = "+".join(f"{1 / count}*c{channel}" for channel in range(count))
+    return [graph.add("pan", f"mono|c0={parts}")]
