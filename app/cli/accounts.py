@@ -36,7 +36,8 @@ def invite() -> None:
 def reset_password() -> None:
     """Set a new password for the owner.
 
-    Every browser is signed out. The password is asked for on a terminal, or read as one line from standard input.
+    Every browser is signed out. The password is asked for on a terminal, or read as one line
+    from standard input.
     """
     with opened(load(), liveness.COMMAND) as house:
         if not house.owners.exists():

@@ -125,13 +125,16 @@ def _wait(house: House, errands: Sequence[Errand]) -> bool:
     try:
         with _worker(house.settings) as worker, Progress(len(errands)) as progress:
             while waiting := [errand for errand in errands if errand.job.state.is_active]:
-                for errand in waiting:
-                    errand.job = house.queue.get(errand.job.id)
+                _look(house, waiting)
                 progress.show([(errand.path.name, errand.job) for errand in errands])
                 worker.tend(house.workers_alive())
                 time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
+        # What was nearly done had the soft timeout to end.
+        _look(house, errands)
         left = [errand.job.id for errand in errands if errand.job.state.is_active]
+        if not left:
+            return True
         click.echo(
             f"Not waiting any longer. Still in the queue: {' '.join(left)}\n"
             "`pisar up` or `pisar worker` goes on with them, `pisar show ID` tells the text.",
@@ -139,6 +142,11 @@ def _wait(house: House, errands: Sequence[Errand]) -> bool:
         )
         return False
     return True
+
+
+def _look(house: House, errands: Sequence[Errand]) -> None:
+    for errand in errands:
+        errand.job = house.queue.get(errand.job.id)
 
 
 def _deliver(house: House, errands: Sequence[Errand], form: str, output: Path | None) -> int:
