@@ -15,9 +15,13 @@
   }
 
   const language = root.lang;
-  const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric" });
+  const dayParts = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric" });
+  const day = (moment) => {
+    const parts = dayParts.formatToParts(moment);
+    return ["day", "month", "year"].map((kind) => parts.find((part) => part.type === kind).value).join(" ");
+  };
   const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const age = new Intl.RelativeTimeFormat(language);
+  const age = new Intl.RelativeTimeFormat(language, { style: "short" });
   const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
   const ago = (moment) => {
@@ -32,8 +36,8 @@
     const moment = new Date(time.dateTime);
     const form = time.dataset.form;
     if (form === "ago") time.textContent = ago(moment);
-    else if (!known) time.textContent = (form === "clock" ? "" : `${day.format(moment)}, `) + clock.format(moment);
-    if (!known) time.title = `${day.format(moment)}, ${moment.toLocaleTimeString(language)} (${zone})`;
+    else if (!known) time.textContent = (form === "clock" ? "" : `${day(moment)}, `) + clock.format(moment);
+    if (!known) time.title = `${day(moment)}, ${moment.toLocaleTimeString(language)} (${zone})`;
   };
   const tellAll = (part) => part.querySelectorAll("time[data-form]").forEach(tell);
   const tellAges = () => document.querySelectorAll('time[data-form="ago"]').forEach((time) => {

@@ -8,11 +8,12 @@
   let parts = [];
   let starts = [];
   let current = null;
+  let last = null;
 
   const gather = () => {
     parts = [...document.querySelectorAll("#transcript [data-start]")];
     starts = parts.map((part) => Number(part.dataset.start));
-    current = null;
+    current = last = null;
     const audio = sound();
     if (!audio || audio.dataset.followed) return;
     audio.dataset.followed = "";
@@ -39,11 +40,12 @@
   const follow = () => {
     const part = at(sound().currentTime);
     if (part === current) return;
-    // Whoever has scrolled away to read something else is left alone.
-    const wasRead = !current || inView(current);
+    // Whoever has scrolled away to read something else is left alone, after a silence too.
+    const wasRead = !last || inView(last);
     current?.removeAttribute("aria-current");
     current = part;
     if (!part) return;
+    last = part;
     part.setAttribute("aria-current", "true");
     if (wasRead && !sound().paused) part.scrollIntoView({ block: "nearest", behavior: "smooth" });
   };

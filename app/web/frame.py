@@ -1,7 +1,9 @@
 """What every page has around its content: the bar with its red count, icons, the way back here."""
 
+import re
+
 from flask import Flask, request, url_for
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.job import State
 from app.web.i18n import zone_name
@@ -9,10 +11,13 @@ from app.web.job_view import PACE
 from app.web.pace import Pace
 from app.web.services import services
 
+_COMMAND = re.compile(r"`([^`]+)`")
+
 
 def install(app: Flask) -> None:
     """Put into every template what base.html shows, and keep the pace of running jobs."""
     app.extensions[PACE] = Pace()
+    app.jinja_env.filters["commands"] = commands
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.context_processor(
         lambda: {
@@ -30,6 +35,11 @@ def icon(name: str) -> Markup:
     return Markup('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>').format(
         sprite, name
     )
+
+
+def commands(sentence: str) -> Markup:
+    """A sentence with the commands it names in backticks set as such."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", escape(sentence)))  # noqa: S704 - escaped
 
 
 def dead_count() -> int:

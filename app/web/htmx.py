@@ -21,6 +21,12 @@ def page_url() -> str:
     return request.headers.get("HX-Current-URL", "")
 
 
+def announce(response: Response, event: str) -> Response:
+    """Fire an event on the page once the answer is in its place; hx-trigger listens to it."""
+    response.headers["HX-Trigger-After-Settle"] = event
+    return response
+
+
 def send_to(response: Response, url: str) -> Response:
     """Have the whole page go to another address, whatever the answer's status."""
     response.headers["HX-Redirect"] = url

@@ -108,7 +108,9 @@ def clock_time(at: datetime) -> Markup:
 def ago(at: datetime) -> Markup:
     """How long ago a moment was, in words; the moment itself shows when pointed at."""
     passed = min(at - now(), timedelta(0))
-    words = format_timedelta(passed, add_direction=True, threshold=1, locale=_locale())
+    words = format_timedelta(
+        passed, add_direction=True, threshold=1, format="short", locale=_locale()
+    )
     return _time_tag(at, words, "ago")
 
 

@@ -24,13 +24,17 @@ _FAVICONS = {State.DONE: "done", State.FAILED: "failed", State.DEAD: "failed"}
 
 @dataclass(frozen=True)
 class Row:
-    """A job in a list; below its facts comes one quiet line of why, when there is a reason."""
+    """A job in a list; below its facts comes one quiet line with the reason and the fault.
+
+    Progress stands beside the state's word instead, and that no worker runs above the list.
+    """
 
     job: Job
     status: Status
     fault: str
     is_revivable: bool
     is_active: bool
+    reason: str
     is_fresh: bool = False
 
     @property
@@ -38,11 +42,6 @@ class Row:
         """Changes whenever the row does."""
         said = f"{self.job.state} {self.status.text} {self.fault} {self.job.duration_seconds}"
         return f"{crc32(said.encode()):08x}"
-
-    @property
-    def reason(self) -> str:
-        """Why it waits or ended, beyond its state's word; progress is told beside that word."""
-        return "" if self.status.progress is not None else self.status.rest
 
     @property
     def attempts(self) -> int:
@@ -170,12 +169,15 @@ def status_of(job: Job) -> Status:
 def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
     """A job as a list shows it: from its own row alone, so that a long list costs no more."""
     seconds_left = _pace().seconds_left(job, around.now)
+    status = wording.status(job, around, seconds_left=seconds_left)
+    is_told_here = status.progress is None and (around.workers > 0 or job.state.is_end)
     return Row(
         job=job,
-        status=wording.status(job, around, seconds_left=seconds_left),
+        status=status,
         fault=_fault(job),
         is_revivable=job.state in REVIVABLE,
         is_active=job.state in ACTIVE,
+        reason=status.rest if is_told_here else "",
         is_fresh=is_fresh,
     )
 
@@ -227,11 +229,10 @@ def _history(job: Job, events: Sequence[JobEvent]) -> list[Moment]:
     moments = []
     told = ("", "")
     for event in events:
-        is_plain = event.outcome in wording.TELL_THEMSELVES
-        fault = "" if is_plain else wording.error_sentence(event.error_code)
-        said = (fault, event.error_text or "")
+        said = (wording.error_sentence(event.error_code), event.error_text or "")
+        is_news = said != told and event.outcome not in wording.TELL_THEMSELVES
         sentence = wording.happened(event, job.source)
-        moments.append(Moment(event.time, sentence, *(("", "") if said == told else said)))
+        moments.append(Moment(event.time, sentence, *(said if is_news else ("", ""))))
         told = said
     return moments
 

@@ -154,7 +154,8 @@ def _act(job_id: str, verb: Callable[[], Job]) -> BaseResponse:
             raise
         note, status = errors.sentence(error), error.kind.status
     row = row_of(services().queue.get(job_id), surroundings())
-    return make_response(render_template("jobs/_row.html", row=row, note=note, acted=True), status)
+    answer = render_template("jobs/_row.html", row=row, note=note, acted=True)
+    return htmx.announce(make_response(answer, status), "acted")
 
 
 def _head(state: State | None, around: Surroundings) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Stage:
     def fail(self, job: Job, code: str = "truncated", detail: str = "") -> None:
         assert self.queue.fail(self.claim(job), AppError(code, detail), utcnow())
 
-    def stumble(self, job: Job, code: str = "engine_crashed", seconds: float = 240) -> None:
+    def stumble(self, job: Job, code: str = "convert_crashed", seconds: float = 240) -> None:
         assert self.queue.retry(self.claim(job), AppError(code), seconds, utcnow())
 
     def kill(self, job: Job, code: str = "convert_crashed") -> None:
