@@ -66,7 +66,10 @@ def serve(settings: Settings) -> int:
 
 
 class Web:
-    """The listening server; it is bound and answers connections once it is made and run."""
+    """The server: its port is taken when it is made, and answers once it runs.
+
+    In between, the signal handlers are set: who can reach the server can also stop it in order.
+    """
 
     def __init__(self, app: Flask, settings: Settings, gate: Gate) -> None:
         self._map: dict[int, Any] = {}
@@ -77,6 +80,7 @@ class Web:
             app,
             map=self._map,
             _dispatcher=self._dispatcher,
+            _start=False,
             **_adjustments(settings),
         )
         for server in self._servers():
@@ -85,6 +89,8 @@ class Web:
 
     def run(self) -> None:
         """Serve until stop() was called and the requests in hand have ended."""
+        for server in self._servers():
+            server.accept_connections()
         while not self._stopping:
             self._turn(_LOOP_SECONDS)
         for server in self._servers():
