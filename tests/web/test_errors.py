@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from app.assembly import House
 from app.errors import KINDS, AppError
+from app.i18n import error_sentence
 from app.resources import ROOT
 from tests.web.visitor import HTMX, Visitor
 
@@ -87,10 +88,13 @@ def test_a_program_may_ask_a_page_for_json(client: FlaskClient) -> None:
     assert answer.content_type == "application/problem+json"
 
 
-def test_i08_docs_list_every_code_with_its_status_and_sentence() -> None:
+def test_i08_docs_list_every_code_with_its_status_and_sentences() -> None:
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \| (.+) \|$", text, re.MULTILINE)
-    assert listed == [(code, str(kind.status), kind.sentence) for code, kind in KINDS.items()]
+    row = re.compile(r"^\| `([a-z_]+)` \| (\d{3}) \| (.+) \| (.+) \|$", re.MULTILINE)
+    assert row.findall(text) == [
+        (code, str(kind.status), kind.sentence, error_sentence(code, "ru"))
+        for code, kind in KINDS.items()
+    ]
 
 
 def test_docs_name_every_api_route(app: Flask) -> None:
