@@ -77,6 +77,21 @@ def test_cm19_a_playlist_behind_other_bytes_reads_nothing_either(
     assert opened <= {"list.mp3", "claim"}
 
 
+def test_cm19_a_container_off_the_list_is_not_read(tmp_path: Path) -> None:
+    """FFmpeg knows hundreds; each that nobody sends would only be one more way in."""
+    recordings.encode(tmp_path / "sound", "pcm_s16le", "nut")
+    with pytest.raises(AppError) as caught:
+        run(tmp_path / "sound", tmp_path / "claim")
+    assert caught.value.code == "not_media"
+
+
+def test_cm19_a_decoder_off_the_list_is_not_run(tmp_path: Path) -> None:
+    recordings.encode(tmp_path / "sound", "pcm_s64le", "wav")
+    with pytest.raises(AppError) as caught:
+        run(tmp_path / "sound", tmp_path / "claim")
+    assert caught.value.code == "not_media"
+
+
 @pytest.mark.parametrize(
     "mode", ["sleep", "write_to_stderr_endlessly", "ignore_sigterm_and_start_another"]
 )

@@ -117,7 +117,7 @@ def test_joined_recordings_of_different_rate_and_channels_are_read_through(
 def test_sound_that_starts_after_the_picture_is_played_from_the_copy(tmp_path: Path) -> None:
     """Else every line of the text would be off by as much in the player."""
     late = tmp_path / "late.mp4"
-    recordings.video_with_late_sound(late, 2)
+    recordings.video_with_late_sound(late, 0.8)
     facts = run(late, tmp_path / "claim").facts
     assert facts.seconds == pytest.approx(6, abs=0.1)
     assert not facts.is_playable
