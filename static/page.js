@@ -25,7 +25,7 @@
   const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
   const ago = (moment) => {
-    const passed = Math.max(0, (Date.now() - moment) / 1000);
+    const passed = Math.max(1, (Date.now() - moment) / 1000);
     for (const [unit, seconds] of units) {
       if (passed >= seconds) return age.format(-Math.round(passed / seconds), unit);
     }

@@ -39,7 +39,8 @@ def icon(name: str) -> Markup:
 
 def commands(sentence: str) -> Markup:
     """A sentence with the commands it names in backticks set as such."""
-    return Markup(_COMMAND.sub(r"<code>\1</code>", escape(sentence)))  # noqa: S704 - escaped
+    plain = str(escape(sentence))  # re.sub on a Markup would escape our own tags too
+    return Markup(_COMMAND.sub(r"<code>\1</code>", plain))  # noqa: S704 - escaped above
 
 
 def dead_count() -> int:

@@ -107,7 +107,7 @@ def clock_time(at: datetime) -> Markup:
 
 def ago(at: datetime) -> Markup:
     """How long ago a moment was, in words; the moment itself shows when pointed at."""
-    passed = min(at - now(), timedelta(0))
+    passed = min(at - now(), timedelta(seconds=-1))
     words = format_timedelta(
         passed, add_direction=True, threshold=1, format="short", locale=_locale()
     )

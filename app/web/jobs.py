@@ -53,6 +53,7 @@ def listing() -> str:
     return render_template(
         "jobs/list.html",
         rows=rows,
+        list_url=_url(state, before),
         older=_url(state, page.next_cursor) if page.next_cursor else None,
         newest_page=_url(state) if before else None,
         **_head(state, around),
