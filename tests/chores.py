@@ -138,7 +138,8 @@ def live(data_dir: Path) -> tuple[str, int]:
     presence = Presence(data_dir, "worker")
     (presence.scratch / "half-done").write_text("half")
     _KEPT.append(presence)
-    child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
+    # A child that is given all we have: only close-on-exec keeps our lock from it.
+    child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, close_fds=False)
     return presence.name, child.pid
 
 

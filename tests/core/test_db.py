@@ -1,6 +1,8 @@
+import fcntl
 import os
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +47,28 @@ def test_s30_eight_processes_write_at_once_and_nothing_is_lost(notes: Database, 
         found = connection.execute("SELECT who, number FROM notes").fetchall()
     assert len(found) == 8 * each
     assert {tuple(row) for row in found} == {(w, n) for w in range(8) for n in range(each)}
+
+
+def test_s30_a_write_waits_for_the_lock_file_and_a_read_does_not(notes: Database) -> None:
+    lock = os.open(notes.path.with_name(notes.path.name + ".lock"), os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write, notes, 1, 1)
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            assert pool.submit(count, notes).result(timeout=5) == 0
+        assert not writing.done()
+        os.close(lock)
+        writing.result(timeout=5)
+    assert count(notes) == 1
+
+
+def test_s30_a_transaction_holds_sqlites_own_lock_from_its_beginning(notes: Database) -> None:
+    foreign = sqlite3.connect(notes.path, timeout=0, isolation_level=None)
+    with notes.transaction(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        foreign.execute("BEGIN IMMEDIATE")
+    foreign.execute("BEGIN IMMEDIATE")
+    foreign.close()
 
 
 def test_cq09_a_foreign_exclusive_lock_is_waited_out(

@@ -367,7 +367,7 @@ TRACED = """
 import sys
 from pathlib import Path
 from tests import hand_ins
-hand_ins.hand_in(0, Path(sys.argv[1]), b"OggS" + bytes(60), None, False, times=2)
+hand_ins.hand_in(0, Path(sys.argv[1]), b"OggS" + bytes(60), None, False, times=4)
 """
 
 
@@ -400,7 +400,8 @@ def test_p45_the_kernel_is_asked_to_sync_file_folders_and_row_in_this_order(
             r"fsync storage/files",
             r"f\w*sync pisar.db-wal",
         ]
-        * 2,
+        # Four times: with synchronous=NORMAL the log is synced twice, as it begins and ends.
+        * 4,
     ), "\n".join(seen)
 
 

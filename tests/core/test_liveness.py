@@ -80,6 +80,17 @@ def test_p41_a_killed_process_is_gone_at_once_although_its_child_lives_on(
             os.kill(child, signal.SIGKILL)
 
 
+def test_many_who_ask_at_once_do_not_take_each_other_for_the_dead_one(
+    data_dir: Path, crew: Crew
+) -> None:
+    with Crew(1) as mortal:
+        name, child = mortal.all(chores.live, (data_dir,))[0]
+        mortal.kill(0)
+    os.kill(child, signal.SIGKILL)
+    moment = time.monotonic() + 0.02
+    assert crew.all(chores.ask_often, *[(moment, data_dir, name, 500)] * 8) == [500] * 8
+
+
 def test_a_stopped_process_is_not_gone(data_dir: Path) -> None:
     with Crew(1) as crew:
         name, child = crew.all(chores.live, (data_dir,))[0]
