@@ -7,8 +7,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
-BENCHES := $(patsubst benchmarks/%.py,bench-%,$(wildcard benchmarks/queue.py benchmarks/web.py \
-	benchmarks/recognize.py benchmarks/documents.py))
+BENCHES := $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py,$(wildcard benchmarks/*.py)))
 LOCK := CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --generate-hashes \
 	--allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
@@ -53,7 +52,7 @@ templates: dev
 bench: $(BENCHES)
 
 bench-%: dev
-	$(BIN)/python benchmarks/$*.py
+	$(BIN)/python -m benchmarks.$*
 
 lock: dev
 	$(LOCK) --build-deps-for editable --output-file requirements.lock pyproject.toml
