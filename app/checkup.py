@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -113,17 +114,15 @@ def _database(data_dir: Path) -> Finding:
     subject = "database"
     if not (data_dir / DATABASE_NAME).exists():
         return Finding(subject, Verdict.OK, "not there yet: the first start makes it")
-    database = Database(data_dir / DATABASE_NAME)
     try:
-        known = {step.name for step in (MIGRATIONS / "sqlite").glob("[0-9]*.sql")}
-        applied = set(applied_steps(database))
-        with database.read() as connection:
-            faults = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
-            version = connection.execute("SELECT sqlite_version()").fetchone()[0]
+        with closing(Database(data_dir / DATABASE_NAME)) as database:
+            applied = set(applied_steps(database))
+            with database.read() as connection:
+                faults = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+                version = connection.execute("SELECT sqlite_version()").fetchone()[0]
     except AppError as error:
         return Finding(subject, Verdict.BROKEN, error.message)
-    finally:
-        database.close()
+    known = {step.name for step in (MIGRATIONS / "sqlite").glob("[0-9]*.sql")}
     if faults != ["ok"]:
         mend = "stop the service and restore the data directory from a backup"
         return Finding(subject, Verdict.BROKEN, f"it is damaged: {faults[0]}", mend)
