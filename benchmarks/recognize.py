@@ -4,7 +4,7 @@
 
 Both recognize the same recording: the joined recordings of tests/data over and over, with
 pauses. The bare engine is faster-whisper alone in a process of its own: same model, threads,
-priority and pieces. They take turns, since other work on the machine comes and goes.
+priority, pieces and windows. They take turns, since other work on the machine comes and goes.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from tests.recognizers.desk import Desk
 from tests.speech import DATA, RATE_HZ, Samples, samples, silence
 from worker.recognizers.embedded import EmbeddedRecognizer
 from worker.recognizers.model import find
+from worker.recognizers.windows import speech_windows
 
 _PAUSE_SECONDS = 4
 _KIB_PER_MIB = 1024
@@ -151,8 +152,13 @@ def _bare(model: str, audio: str, threads: int, borders: list[tuple[int, int]]) 
     with wave.open(audio) as file:
         for first, end in borders:
             data = np.frombuffer(file.readframes(end - first), np.int16)
+            unit = data.astype(np.float32) / 32768
             segments, _ = pipeline.transcribe(
-                data.astype(np.float32) / 32768,
+                unit,
+                clip_timestamps=[
+                    {"start": start / RATE_HZ, "end": stop / RATE_HZ}
+                    for start, stop in speech_windows(unit)
+                ],
                 batch_size=4,
                 beam_size=5,
                 without_timestamps=True,

@@ -9,6 +9,7 @@ request {audio, language, from_second, piece_seconds} is answered with any numbe
 import json
 import os
 import resource
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from app.job import Segment
 from worker.boot import Channel
 from worker.recognizers.sentences import Word, in_order, sentences
 from worker.recognizers.sound import RATE_HZ, Recording, Sound
+from worker.recognizers.windows import Window, speech_windows
 
 _BATCH_SIZE = 4
 _BEAM_SIZE = 5
@@ -91,28 +93,35 @@ class Engine:
 
     Batched decoding without timestamps of its own, and words aligned afterwards: with them the
     batched mode loses text at the ends of its windows. The language is heard for each window
-    anew: told only once, Whisper translates what follows in another language. The detection of
-    voice keeps it from inventing words for silence.
+    anew: told only once, Whisper translates what follows in another language. What is no speech
+    is not given to it, for which it would invent words.
     """
 
     def __init__(self, folder: Path, threads: int) -> None:
         self._model = WhisperModel(
             str(folder), device="cpu", compute_type="int8", cpu_threads=threads
         )
+        self._ear = _LanguageEar(self._model.model)
+        self._model.model = self._ear
         self._pipeline = BatchedInferencePipeline(self._model)
 
     def hear(self, sound: Sound, language: str | None, tell: Callable[[float], None]) -> Heard:
         """Recognize a stretch; tell gets the second of the recording that is reached."""
+        windows = speech_windows(sound.samples)
+        if not windows:
+            return Heard(sound.start, sound.end, None, [])
         code = language and _WHISPERS_OWN_CODES.get(language, language)
         parts, info = self._pipeline.transcribe(
             sound.samples,
+            clip_timestamps=[{"start": a / RATE_HZ, "end": b / RATE_HZ} for a, b in windows],
             language=code,
             batch_size=_BATCH_SIZE,
             beam_size=_BEAM_SIZE,
             without_timestamps=True,
             word_timestamps=True,
-            multilingual=code is None and self._model.model.is_multilingual,
+            multilingual=code is None and self._ear.is_multilingual,
         )
+        self._ear.heard.clear()
         words: list[Word] = []
         for part in parts:
             words += [
@@ -121,5 +130,38 @@ class Engine:
             ]
             tell(sound.start + part.end)
         segments = in_order(list(sentences(words)), start=sound.start, end=sound.end)
-        heard = _STANDARD_CODES.get(info.language, info.language) if segments else None
-        return Heard(sound.start, sound.end, heard, segments)
+        heard = _most_heard(self._ear.heard, windows) or info.language
+        return Heard(
+            sound.start,
+            sound.end,
+            _STANDARD_CODES.get(heard, heard) if segments else None,
+            segments,
+        )
+
+
+class _LanguageEar:
+    """The model itself, but it keeps which language it heard in each window.
+
+    The pipeline asks the model for each window's language and tells nobody; asking once more
+    would cost a quarter of the whole work.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.heard: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def detect_language(self, encoded: Any) -> Any:
+        """See ctranslate2.models.Whisper: for each window, languages with their probability."""
+        answer = self._model.detect_language(encoded)
+        self.heard += [likely[0][0].strip("<|>") for likely in answer]
+        return answer
+
+
+def _most_heard(languages: Sequence[str], windows: Sequence[Window]) -> str | None:
+    seconds: defaultdict[str, int] = defaultdict(int)
+    for language, (first, end) in zip(languages, windows, strict=False):
+        seconds[language] += end - first
+    return max(seconds, key=seconds.__getitem__, default=None)
