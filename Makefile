@@ -69,7 +69,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 		{ echo 'Pisar needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …' >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "Python's venv module is missing. Install it: sudo apt install python3-venv" >&2; exit 1; }
-	@test -x $(BIN)/python || { echo 'Installing into $(VENV), about a gigabyte …'; \
+	@test -x $(BIN)/python || { echo 'Installing into $(VENV), about 700 MB …'; \
 		$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; }
 	@$(PIP_INSTALL) --require-hashes -r requirements.lock
 	@$(PIP_INSTALL) --no-build-isolation -e .
