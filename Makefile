@@ -47,7 +47,7 @@ imports: dev
 	$(BIN)/lint-imports
 
 templates: dev
-	$(BIN)/djlint --quiet --check --lint templates
+	$(BIN)/djlint --quiet --lint templates
 
 bench: $(BENCHES)
 
