@@ -19,10 +19,9 @@ FROM owners
 ORDER BY created, id
 LIMIT 1;
 
--- name: add_owner  the first account, and only the first: a second one adds no row
+-- name: add_owner  an account; the open invitation it takes says that it is the first
 INSERT INTO owners(id, name, name_key, password_hash, created, updated)
-SELECT :id, :name, :name_key, :password_hash, :now, :now
-WHERE NOT EXISTS (SELECT 1 FROM owners);
+VALUES (:id, :name, :name_key, :password_hash, :now, :now);
 
 -- name: set_password  a new password for an account
 UPDATE owners

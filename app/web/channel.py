@@ -138,12 +138,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         except OSError:
             self.handle_close()
 
-    def handle_close(self) -> None:
-        """Close; a body that was only half received gives its disk space back at once."""
-        if self.request is not None:
-            self.request.close()
-        super().handle_close()
-
     def _linger(self) -> None:
         self.close_when_flushed = False
         self._heard_at = time.monotonic()

@@ -1,6 +1,7 @@
 """The real server: what it refuses and how early, and who waits for whom."""
 
 import json
+import logging
 import shutil
 import socket
 import subprocess
@@ -15,11 +16,14 @@ import pytest
 from app.migrate import open_database
 from app.owners import Owners, Scope
 from app.settings import Panel
+from app.web.channel import Channel
 from tests.processes import wait_until
 from tests.web.hands import sound
 from tests.web.site import COMMAND, Site, read_answer, running
 
 MIB = 1024**2
+LIMIT = 24 * MIB
+TOO_LARGE = LIMIT + 10 * MIB
 FORM_HEAD = (
     b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n'
     b"Content-Type: audio/wav\r\n\r\n"
@@ -29,8 +33,8 @@ FORM_TAIL = b"\r\n--x--\r\n"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that takes recordings of up to 4 MiB from everybody."""
-    with running(tmp_path_factory.mktemp("site"), PISAR_INTAKE__MAX_SIZE="4194304") as site:
+    """A server that takes recordings up to the limit from everybody."""
+    with running(tmp_path_factory.mktemp("site"), PISAR_INTAKE__MAX_SIZE=str(LIMIT)) as site:
         yield site
 
 
@@ -81,7 +85,7 @@ def test_cu03_curl_reads_a_413_as_json(
 ) -> None:
     big = tmp_path / "big.wav"
     with big.open("wb") as file:
-        file.truncate(14 * MIB)
+        file.truncate(TOO_LARGE)
     body = ["-F", f"file=@{big}"] if is_form else ["--data-binary", f"@{big}"]
     done = subprocess.run(
         ["curl", "-sS", "-i", "-H", expect, *body, f"{site.url}/api/jobs"],
@@ -98,7 +102,7 @@ def test_cu03_curl_reads_a_413_as_json(
 def test_cu03_a_sender_that_reads_only_at_the_end_gets_the_413(site: Site) -> None:
     # What a browser does: it sends the whole body, then looks for the answer. A server that
     # closes at once makes that a connection reset.
-    size = 14 * MIB
+    size = TOO_LARGE
     with site.dial() as connection:
         connection.sendall(head("/api/jobs", f"Content-Length: {size}"))
         assert send_for(connection, size) == size
@@ -108,7 +112,7 @@ def test_cu03_a_sender_that_reads_only_at_the_end_gets_the_413(site: Site) -> No
 
 
 def test_cu03_a_form_gets_a_413_that_a_person_can_read(site: Site) -> None:
-    size = 14 * MIB
+    size = TOO_LARGE
     with site.dial() as connection:
         lines = (f"Content-Length: {size}", "Accept: text/html", "Sec-Fetch-Site: same-origin")
         connection.sendall(head("/", "Content-Type: multipart/form-data; boundary=x", *lines))
@@ -140,16 +144,16 @@ def test_s13_a_chunked_body_that_grows_too_large_is_refused(site: Site) -> None:
         assert read_answer(connection).startswith(b"HTTP/1.1 413 ")
     with site.dial() as connection:
         connection.sendall(head("/api/jobs", "Transfer-Encoding: chunked"))
-        send_for(connection, 14 * MIB, chunked=True)
+        send_for(connection, TOO_LARGE, chunked=True)
         assert b'"too_large"' in read_answer(connection)
     wait_until(lambda: site.unnamed_bytes() < MIB, what="the refused bodies are gone")
 
 
 def test_s13_one_byte_more_than_allowed_is_refused_and_leaves_nothing(site: Site) -> None:
     before = site.stored()
-    assert site.ask("POST", "/api/jobs", b"x" * (4 * MIB + 1))[0] == 413
+    assert site.ask("POST", "/api/jobs", b"x" * (LIMIT + 1))[0] == 413
     assert site.stored() == before
-    assert site.ask("POST", "/api/jobs", b"x" * (4 * MIB))[0] == 201
+    assert site.ask("POST", "/api/jobs", b"x" * LIMIT)[0] == 201
 
 
 def test_what_follows_a_refused_head_is_not_a_request(site: Site) -> None:
@@ -215,7 +219,8 @@ def test_s31_a_sender_that_goes_away_leaves_nothing(site: Site) -> None:
 
 
 def test_q13_slow_senders_and_slow_listeners_hold_no_thread(site: Site) -> None:
-    data = b"OggS" + bytes(4 * MIB - 4)
+    # More than waitress keeps in memory of an answer before it makes the thread wait.
+    data = b"OggS" + bytes(LIMIT - 4)
     made = json.loads(site.ask("POST", "/api/jobs?name=a.ogg", data)[2])
     with ExitStack() as stack:
         for _ in range(12):
@@ -266,6 +271,15 @@ def test_s10_no_stored_name_reaches_the_log(site: Site) -> None:
     with site.dial() as connection:
         connection.sendall(f"GET /api/files/files/x/{name} HTTP/1.1\r\n\r\n".encode())
     assert name not in site.log.read_text()
+
+
+@pytest.mark.parametrize("words", ["Client disconnected", "Exception"])
+def test_s10_the_servers_own_messages_lose_their_path(
+    words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=Channel.logger.name):
+        Channel.logger.info(f"{words} while serving /api/files/files/x/canary.ogg")
+    assert "canary" not in caplog.text and words in caplog.text
 
 
 def test_readyz_lists_what_is_missing(site: Site) -> None:
