@@ -67,7 +67,11 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection for reading outside a transaction: each statement sees what is committed."""
+        """A connection for reading outside a transaction: each statement sees what is committed.
+
+        Read each result to its end: a cursor kept half-read holds its moment, and this thread's
+        next transaction() would fail with "database is locked" once another process has written.
+        """
         with _told_apart():
             yield self._connection()
 
