@@ -130,6 +130,11 @@ def test_a_length_limit_is_kept_by_what_is_decoded(recorded: Path, tmp_path: Pat
     assert caught.value.permanent
 
 
+def test_a_recording_of_just_the_limit_is_not_too_long(recorded: Path, tmp_path: Path) -> None:
+    result = run(recorded / "moov_front.m4a", tmp_path / "claim", settings(max_duration=6))
+    assert result.facts.seconds > 6
+
+
 def test_a_length_limit_does_not_trust_the_header(recorded: Path, tmp_path: Path) -> None:
     data = bytearray((recorded / "plain.mp3").read_bytes())
     tag = max(data.find(b"Info"), data.find(b"Xing"))

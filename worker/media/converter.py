@@ -21,6 +21,8 @@ from worker.sandbox import Limits, confine
 _MEMORY_BYTES = 1 << 30
 """Address space; a good hour takes 130 MB of it. An index of six hours of video fits."""
 _REPORT_SECONDS = 0.5
+_PADDING_SECONDS = 1
+"""Codecs pad the end (AAC by some 20 ms): a recording of just the limit is not too long."""
 
 
 def main(channel: Channel, _: Sequence[str]) -> int:
@@ -75,7 +77,7 @@ def convert(source: int, target: int, max_seconds: float, report: Callable[[floa
         told = time.monotonic()
         for block in decoder.blocks():
             wav.write(block)
-            if wav.seconds > max_seconds:
+            if wav.seconds > max_seconds + _PADDING_SECONDS:
                 raise AppError("too_long", f"longer than {max_seconds} s")
             now = time.monotonic()
             if now - told >= _REPORT_SECONDS:
