@@ -18,7 +18,6 @@ def install(app: Flask) -> None:
     """Put into every template what base.html shows, and keep the pace of running jobs."""
     app.extensions[PACE] = Pace()
     app.jinja_env.filters["commands"] = commands
-    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.context_processor(
         lambda: {
             "icon": icon,
