@@ -25,13 +25,9 @@ class SignedIn(UserMixin):  # type: ignore[misc]  # flask-login ships no types
 
 def install(app: Flask) -> None:
     """Teach the app to tell who asks; `signed_in` and `owner_name` are in every template."""
-    # Flask signs its short-lived messages with this; sessions do not depend on it.
+    # Nothing of ours is signed with this: Flask-Login checks a remember-cookie, which we never
+    # give but anybody may send, and without a key that ends in an internal error.
     app.secret_key = new_token()
-    app.config.update(
-        SESSION_COOKIE_NAME="pisar_flash",
-        SESSION_COOKIE_SAMESITE="Lax",
-        SESSION_COOKIE_SECURE=_is_https(app),
-    )
     manager = LoginManager(app)
     manager.session_protection = None
     manager.request_loader(_load)
@@ -82,12 +78,11 @@ def cookie_name(is_https: bool) -> str:
 
 def remember(response: Response, secret: str) -> Response:
     """Put a session's secret into the browser."""
-    settings = services().settings
-    is_https = settings.server.public_url.startswith("https:")
+    is_https = _is_https()
     response.set_cookie(
         cookie_name(is_https),
         secret,
-        max_age=settings.panel.session_lifetime,
+        max_age=services().settings.panel.session_lifetime,
         secure=is_https,
         httponly=True,
         samesite="Lax",
@@ -98,7 +93,7 @@ def remember(response: Response, secret: str) -> Response:
 
 def forget(response: Response) -> Response:
     """Take the session's secret out of the browser."""
-    is_https = services().settings.server.public_url.startswith("https:")
+    is_https = _is_https()
     response.delete_cookie(
         cookie_name(is_https), secure=is_https, httponly=True, samesite="Lax", path="/"
     )
@@ -125,17 +120,15 @@ def _load(asked: Request) -> SignedIn | None:
 
 
 def _cookie(asked: Request) -> str:
-    is_https = services().settings.server.public_url.startswith("https:")
-    return asked.cookies.get(cookie_name(is_https), "")
+    return asked.cookies.get(cookie_name(_is_https()), "")
 
 
 def _user() -> object:
     return current_user._get_current_object()
 
 
-def _is_https(app: Flask) -> bool:
-    with app.app_context():
-        return services().settings.server.public_url.startswith("https:")
+def _is_https() -> bool:
+    return services().settings.server.public_url.startswith("https:")
 
 
 def _in_templates() -> dict[str, object]:

@@ -94,9 +94,7 @@ def test_nobody_is_invited_once_there_is_an_owner(owners: Owners, anna: str) -> 
 
 
 @pytest.mark.parametrize("password", ["", "elevenchars", "x" * 1025])
-def test_a_weak_password_is_refused_and_the_invitation_stays(
-    owners: Owners, password: str
-) -> None:
+def test_a_weak_password_is_refused_and_the_invitation_stays(owners: Owners, password: str) -> None:
     token = owners.invite(NOW)
     with pytest.raises(AppError) as caught:
         owners.accept_invitation(token, "anna", password, NOW)
@@ -283,7 +281,7 @@ def test_every_statement_runs_on_the_schema_by_an_index(database: Database) -> N
     scans = {"drop_ended_sessions", "forget_old_tries", "list_tokens", "revoke_token"}
     folder = Path(app.owners.__file__).parent
     for name, statement in statements(folder / "owners.sql").items():
-        values = {word: "x" for word in _parameters(statement)}
+        values = dict.fromkeys(_parameters(statement), "x")
         with database.read() as connection:
             plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
         steps = [row["detail"] for row in plan if row["detail"].startswith("SCAN")]

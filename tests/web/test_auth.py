@@ -239,6 +239,12 @@ def test_a_cookie_beside_a_token_counts_for_nothing(
     assert signed_in.get("/api/jobs", headers=bearer).status_code == 403
 
 
+def test_a_remember_cookie_of_nobodys_making_means_nothing(visitor: Visitor, owner: str) -> None:
+    for value in ("a|b", f"{owner}|0", "x"):
+        visitor.client.set_cookie("remember_token", value)
+        assert visitor.get("/jobs").status_code == 303
+
+
 class TestOverHttps:
     @pytest.fixture
     def settings(self, tmp_path: Path) -> Settings:

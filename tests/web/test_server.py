@@ -282,6 +282,19 @@ def test_s10_the_servers_own_messages_lose_their_path(
     assert "canary" not in caplog.text and words in caplog.text
 
 
+def test_no_secret_reaches_the_log(closed: Site) -> None:
+    secrets = ("pisar_canarytoken", "canarycookie", "canarypassword", "canaryinvitation")
+    bearer = {"Authorization": f"Bearer {secrets[0]}"}
+    closed.ask("POST", "/api/jobs", sound(), bearer)
+    closed.ask("GET", "/jobs", headers={"Cookie": f"pisar={secrets[1]}"})
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    closed.ask("POST", "/login", f"name=anna&password={secrets[2]}".encode(), form)
+    words = f"invitation={secrets[3]}&name=anna&password={secrets[2]}"
+    assert closed.ask("POST", "/setup", words.encode(), form)[0] == 410
+    log = closed.log.read_text()
+    assert not [secret for secret in secrets if secret in log]
+
+
 def test_readyz_lists_what_is_missing(site: Site) -> None:
     status, _, body = site.ask("GET", "/readyz")
     assert status == 503 and json.loads(body)["reasons"] == ["no_worker"]
@@ -326,6 +339,63 @@ def test_s13_a_silent_connection_is_dropped_and_a_slow_one_is_not(tmp_path: Path
             pytest.fail("the silent connection was not dropped")
         slow.sendall(data[at + 10 :])
         assert slow.recv(100).startswith(b"HTTP/1.1 201 ")
+
+
+def test_s13_a_recording_of_8_gib_is_invited_and_no_more(tmp_path: Path) -> None:
+    with running(tmp_path) as site:
+        largest = 8 * 1024**3
+        with site.dial() as connection:
+            lines = (f"Content-Length: {largest}", "Expect: 100-continue")
+            connection.sendall(head("/api/jobs", *lines))
+            assert connection.recv(100).startswith(b"HTTP/1.1 100 Continue")
+        with site.dial() as connection:
+            lines = (f"Content-Length: {largest + MIB + 1}", "Expect: 100-continue")
+            connection.sendall(head("/api/jobs", *lines))
+            assert read_answer(connection).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_proxy_speaks_for_its_clients_only_when_trusted(tmp_path: Path, is_trusted: bool) -> None:
+    forwarded = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Origin": "https://pisar.example",
+        "X-Forwarded-For": "203.0.113.9",
+        "X-Forwarded-Host": "pisar.example",
+        "X-Forwarded-Proto": "https",
+    }
+    with running(tmp_path, PISAR_SERVER__TRUSTED_PROXY="127.0.0.1" if is_trusted else "") as site:
+        status = site.ask("POST", "/login", b"name=a&password=b", forwarded)[0]
+    assert status == (401 if is_trusted else 403)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this machine does not let us mount a small disk")
+    try:
+        yield folder
+    finally:
+        # Lazily: a test that failed may still hold a file open on it.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_q22_a_full_disk_is_told_and_passes(tmp_path: Path, small_disk: Path) -> None:
+    with running(tmp_path) as site:
+        size = 12 * MIB
+        with site.dial() as connection:
+            connection.sendall(head("/api/jobs", f"Content-Length: {size}"))
+            send_for(connection, size)
+            said = read_answer(connection)
+        assert said.startswith(b"HTTP/1.1 507 ") and b'"disk_full"' in said
+        wait_until(lambda: site.unnamed_bytes() == 0, what="the half body is gone")
+        assert site.ask("POST", "/api/jobs", sound())[0] == 201
 
 
 def test_a_taken_port_is_told_in_one_line(tmp_path: Path, site: Site) -> None:
