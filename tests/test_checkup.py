@@ -92,9 +92,9 @@ def test_the_free_disk_is_judged(
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+32 22 0:42 / /mnt/share/local rw - tmpfs tmpfs rw
 30 22 0:40 / /mnt/share rw - nfs4 host:/export rw
 31 22 0:41 / /mnt/my\\040disk rw - xfs /dev/sdb1 rw
-32 22 0:42 / /mnt/share/local rw - tmpfs tmpfs rw
 """
 
 
