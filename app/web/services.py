@@ -1,23 +1,19 @@
 """What the views work with: one bundle, made when the process starts and handed to the app."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from flask import Flask, current_app
 
 from app.clock import utcnow
 from app.db import Database
+from app.intake import Intake
+from app.owners import Owners
 from app.queue.port import Queue
 from app.settings import Settings
 from app.storage.port import Storage
-
-if TYPE_CHECKING:
-    from app.intake import Intake
-    from app.owners import Owners
 
 _KEY = "pisar"
 
