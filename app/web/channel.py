@@ -138,6 +138,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         except OSError:
             self.handle_close()
 
+    def handle_close(self) -> None:
+        """Close; a body that was only half received gives its disk space back at once.
+
+        Left to the garbage collector, its file goes at some later time, and with a warning.
+        """
+        super().handle_close()
+        if self.request is not None:
+            self.request.close()
+
     def _linger(self) -> None:
         self.close_when_flushed = False
         self._heard_at = time.monotonic()
