@@ -166,6 +166,13 @@ def status_of(job: Job) -> Status:
     return _status(job, is_silent=False)
 
 
+def fault_of(job: Job) -> str:
+    """What went wrong, in words; a cancelled job had nothing wrong with it."""
+    if job.state is State.DONE or job.error_code == "cancelled":
+        return ""
+    return wording.error_sentence(job.error_code)
+
+
 def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
     """A job as a list shows it: from its own row alone, so that a long list costs no more."""
     seconds_left = _pace().seconds_left(job, around.now)
@@ -174,7 +181,7 @@ def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
     return Row(
         job=job,
         status=status,
-        fault=_fault(job),
+        fault=fault_of(job),
         is_revivable=job.state in REVIVABLE,
         is_active=job.state in ACTIVE,
         reason=status.rest if is_told_here else "",
@@ -198,7 +205,7 @@ def view_of(job: Job) -> View:
     return View(
         job=job,
         status=_status(job, is_silent=job.state is State.DONE and not text),
-        fault=_fault(job),
+        fault=fault_of(job),
         text=text,
         history=_history(job, bundle.queue.events(job.id)),
         source=source,
@@ -216,13 +223,6 @@ def _status(job: Job, *, is_silent: bool) -> Status:
         seconds_left=_pace().seconds_left(job, now()),
         is_silent=is_silent,
     )
-
-
-def _fault(job: Job) -> str:
-    """What went wrong, in words; a cancelled job had nothing wrong with it."""
-    if job.state is State.DONE or job.error_code == "cancelled":
-        return ""
-    return wording.error_sentence(job.error_code)
 
 
 def _history(job: Job, events: Sequence[JobEvent]) -> list[Moment]:

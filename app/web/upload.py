@@ -61,7 +61,8 @@ def hand_in() -> BaseResponse:
 def line(job_id: str) -> str:
     """One line on what a job is doing; it asks again until the job has ended."""
     job = services().queue.get(job_id)
-    return render_template("upload/_line.html", job=job, status=job_view.status_of(job))
+    status, fault = job_view.status_of(job), job_view.fault_of(job)
+    return render_template("upload/_line.html", job=job, status=status, fault=fault)
 
 
 def _accept(file: Reception, number: int) -> Enqueued:
@@ -123,6 +124,7 @@ def _page(outcomes: Sequence[Outcome], fault: str = "") -> BaseResponse:
             "upload/page.html",
             outcomes=outcomes,
             statuses={item.job.id: job_view.status_of(item.job) for item in outcomes if item.job},
+            faults={item.job.id: job_view.fault_of(item.job) for item in outcomes if item.job},
             fault=fault,
             may_hand_in=may_hand_in,
             nonce=new_token(),

@@ -159,6 +159,14 @@ def test_the_line_of_a_job_asks_again_until_it_has_ended(
     assert "hx-get" not in visitor.get(f"/jobs/{job.id}/line").text
 
 
+def test_the_line_of_a_failed_job_says_why(visitor: Visitor, house: House, clock: Clock) -> None:
+    send(visitor, (sound(), "a.wav"))
+    [job] = jobs(house)
+    fail(house, clock(), "truncated")
+    for path in (f"/jobs/{job.id}/line", f"/?job={job.id}"):
+        assert "The file is cut off" in visitor.get(path).text
+
+
 def test_cu14_the_page_says_that_no_worker_runs(visitor: Visitor, workers: list[int]) -> None:
     assert "No worker is running" not in visitor.get("/").text
     workers[0] = 0
