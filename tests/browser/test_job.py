@@ -147,11 +147,16 @@ def test_marking_words_does_not_start_the_sound(desk: Desk) -> None:
     job = desk.stage.hand_in("Sense and Sensibility.flac", (DATA / "english.flac").read_bytes())
     desk.stage.finish(job)
     page = desk.open(f"/jobs/{job.id}")
-    page.get_by_text("Mr. John Dashwood").dblclick(position={"x": 60, "y": 12})
-    marked = page.evaluate("getSelection().toString()")
-    assert marked.strip()
+    box = page.get_by_text("He was not an ill-disposed").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 5, box["y"] + 15)
     page.mouse.down()
+    page.mouse.move(box["x"] + 150, box["y"] + 15, steps=5)
     page.mouse.up()
+    assert page.evaluate("getSelection().toString()").startswith("He was")
+    assert not is_playing(page)
+    page.get_by_text("He was not an ill-disposed").click()
+    page.wait_for_function("() => document.getElementById('sound').currentTime > 12")
 
 
 def test_whoever_scrolled_away_to_read_is_left_alone(desk: Desk) -> None:
