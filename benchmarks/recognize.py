@@ -123,7 +123,7 @@ def _own_peak_mib() -> float:
 
 
 def _bare_elsewhere(settings: Settings, desk: Desk) -> Turn:
-    """The same pieces in a fresh process; its start is not counted, as ours is not."""
+    """The same pieces in a fresh process, whose imports are not counted, while ours are."""
     request = {
         "model": str(find(settings).folder),
         "audio": str(desk.audio.path),
