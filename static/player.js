@@ -73,12 +73,13 @@
     const audio = sound();
     if (!audio || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, select, textarea, audio, button, summary")) return;
+    // By the place of the key: under a Cyrillic layout the letters are others.
     const keys = {
-      k: () => (audio.paused ? hear(audio.currentTime) : audio.pause()),
-      j: () => { audio.currentTime = Math.max(0, audio.currentTime - 10); },
-      l: () => { audio.currentTime += 10; },
+      KeyK: () => (audio.paused ? hear(audio.currentTime) : audio.pause()),
+      KeyJ: () => { audio.currentTime = Math.max(0, audio.currentTime - 10); },
+      KeyL: () => { audio.currentTime += 10; },
     };
-    const act = keys[event.key.toLowerCase()];
+    const act = keys[event.code];
     if (act) { event.preventDefault(); act(); }
   });
 

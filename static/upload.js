@@ -8,6 +8,7 @@
   const input = document.getElementById("file");
   const drop = document.getElementById("drop");
   const list = document.getElementById("handed-list");
+  const said = document.getElementById("upload-said");
   const percent = new Intl.NumberFormat(document.documentElement.lang, { style: "percent" });
   const queue = [];
   let sending = null;
@@ -82,6 +83,7 @@
       link.href = told.page;
       link.textContent = told.name;
       this.name.replaceWith(link);
+      said.textContent = `${told.name}: ${said.dataset.handedIn}`;
       this.row.querySelector(".toolbar").remove();
       this.bar.remove();
       if (told.same_bytes) {
@@ -100,6 +102,7 @@
     }
 
     fail(sentence, isFinal = false) {
+      said.textContent = `${this.file.name}: ${sentence}`;
       this.line.textContent = sentence;
       this.line.dataset.tone = "failed";
       this.bar.hidden = true;

@@ -58,7 +58,7 @@ def photograph_for_readme(path: Path) -> None:
             browser = playwright.chromium.launch(executable_path=CHROMIUM)
             context = _context(browser, url, stage.session(), locale="en-GB")
             page = context.new_page()
-            page.set_viewport_size({"width": 1120, "height": 690})
+            page.set_viewport_size({"width": 1120, "height": 740})
             page.goto(f"{url}/jobs/{job.id}")
             page.get_by_text("He was not an ill-disposed").click()
             page.wait_for_selector("[aria-current=true]:text('He was not')")

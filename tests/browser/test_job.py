@@ -135,11 +135,11 @@ def test_the_keyboard_alone_plays_pauses_and_goes_back(desk: Desk) -> None:
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.getElementById('sound').currentTime > 12.1")
     assert is_playing(page)
-    page.keyboard.press("k")
+    page.keyboard.press("KeyK")
     assert not is_playing(page)
-    page.keyboard.press("j")
+    page.keyboard.press("KeyJ")
     assert position(page) < 4
-    page.keyboard.press("l")
+    page.keyboard.press("KeyL")
     assert position(page) > 11
 
 

@@ -75,6 +75,7 @@ def test_dropped_recordings_are_sent_in_turn_each_with_its_own_progress(desk: De
     links = page.locator("#handed-list a.name")
     expect(links).to_have_count(3, timeout=20_000)
     expect(page.locator("#handed-list .status")).to_have_count(3)
+    expect(page.locator("#upload-said")).to_have_text("three.wav: Handed in")
     assert sorted(names(desk)) == ["one.wav", "three.wav", "two.wav"]
     between = {value for value in page.evaluate("window.seen") if 0 < value < 1}
     assert len(between) > 3

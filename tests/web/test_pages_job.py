@@ -187,6 +187,18 @@ def test_the_text_comes_with_player_downloads_language_and_engine(
     assert "embedded" in page
 
 
+def test_a_recording_that_failed_after_its_conversion_can_still_be_heard(
+    visitor: Visitor, house: House, clock: Clock
+) -> None:
+    job = hand_in(house, clock())
+    convert(house, clock())
+    assert 'id="sound"' not in page_of(visitor, job)
+    house.queue.fail(
+        claim(house, State.CONVERTED, clock()), AppError("recognizer_refused"), clock()
+    )
+    assert 'id="sound"' in page_of(visitor, job)
+
+
 def test_cm02_no_speech_still_has_its_downloads(
     visitor: Visitor, house: House, clock: Clock
 ) -> None:
