@@ -244,7 +244,8 @@ class QueueMachine(RuleBasedStateMachine):
         return self.jobs[taken.job.id].token == taken.acquisition_id
 
     def _any(self, data: st.DataObject) -> str | None:
-        return data.draw(st.sampled_from(sorted(self.jobs))) if self.jobs else None
+        # In the order of acceptance: ids are random, and a replay must draw the same job.
+        return data.draw(st.sampled_from(list(self.jobs))) if self.jobs else None
 
     def _is_refused(self, verb, job_id: str) -> None:  # type: ignore[no-untyped-def]
         try:
