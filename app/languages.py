@@ -1,7 +1,7 @@
-"""The spoken languages a sender may choose: the ISO 639-1 codes that Whisper was trained on.
+"""The spoken languages a sender may choose: the ISO 639-1 codes that Whisper models know.
 
-Two of them have no two-letter code and stay as Whisper names them: haw, yue. Its `jw` for
-Javanese is `jv` in the standard; senders say `jv`.
+Two of them have no two-letter code and stay as Whisper names them: haw, yue. Not every model
+knows each: Cantonese (yue) came with large-v3.
 """
 
 _CODES = (
@@ -12,3 +12,6 @@ _CODES = (
 )
 
 SPOKEN: tuple[str, ...] = tuple(_CODES.split())
+
+WHISPERS_OWN_CODES = {"jv": "jw"}
+"""Where Whisper's code for a language, here Javanese, is not the standard's."""

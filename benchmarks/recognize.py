@@ -53,14 +53,20 @@ def main() -> None:
         return
     ours: list[Turn] = []
     bare: list[Turn] = []
-    sound = _sound(options.minutes * 60)
+    speech = sound(options.minutes * 60)
     with tempfile.TemporaryDirectory(prefix="pisar-bench-") as folder:
         settings = _settings(Path(folder), options.threads)
         find(settings).prepare()
         for _ in range(options.rounds):
-            turn, desk = _ours(settings, Path(folder), sound)
-            ours.append(_told("Pisar", turn, options.minutes))
-            bare.append(_told("bare ", _bare_elsewhere(settings, desk), options.minutes))
+            turn, desk = _ours(settings, Path(folder), speech)
+            ours.append(told("Pisar", turn, options.minutes))
+            bare.append(
+                told(
+                    "bare ",
+                    bare_elsewhere(settings, desk.audio.path, [_border(p) for p in desk.kept]),
+                    options.minutes,
+                )
+            )
     ratio = min(turn.seconds for turn in ours) / min(turn.seconds for turn in bare)
     print(f"wall time, Pisar to bare engine, best of each: {ratio:.3f} (Q11: at most 1.05)")
     print(f"peak memory of the engine: {max(turn.peak_mib for turn in ours):.0f} MiB")
@@ -82,14 +88,16 @@ def _settings(folder: Path, threads: int) -> Settings:
     )
 
 
-def _sound(seconds: float) -> Samples:
+def sound(seconds: float) -> Samples:
+    """Speech of that length: the recordings of tests/data over and over, with pauses."""
     pause = silence(_PAUSE_SECONDS)
     clips = [samples(DATA / name) for name in ("english.flac", "russian.ogg")]
     loop = np.concatenate([part for clip in clips for part in (clip, pause)])
     return np.resize(loop, round(seconds * RATE_HZ))
 
 
-def _told(who: str, turn: Turn, minutes: float) -> Turn:
+def told(who: str, turn: Turn, minutes: float) -> Turn:
+    """Print a turn; gives it back."""
     factor = turn.seconds / (minutes * 60)
     print(
         f"{who}  {turn.seconds:7.1f} s  {factor:.4f} of the sound  "
@@ -104,7 +112,7 @@ def _ours(settings: Settings, folder: Path, sound: Samples) -> tuple[Turn, Desk]
     desk = Desk.with_sound(recognizer, folder, sound)
     others = children_of()
     peaks = [0.0]
-    desk.on_keep = lambda: peaks.extend(_peak_mib(pid) for pid in children_of() - others)
+    desk.on_keep = lambda: peaks.extend(peak_mib(pid) for pid in children_of() - others)
     began = time.perf_counter()
     result = desk.recognize()
     seconds = time.perf_counter() - began
@@ -112,7 +120,8 @@ def _ours(settings: Settings, folder: Path, sound: Samples) -> tuple[Turn, Desk]
     return Turn(seconds, max(peaks), len(result.transcript.text.split())), desk
 
 
-def _peak_mib(pid: int) -> float:
+def peak_mib(pid: int) -> float:
+    """The most memory that a living process has used."""
     status = Path(f"/proc/{pid}/status").read_text()
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) / _KIB_PER_MIB
@@ -122,13 +131,13 @@ def _own_peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MIB
 
 
-def _bare_elsewhere(settings: Settings, desk: Desk) -> Turn:
+def bare_elsewhere(settings: Settings, wav: Path, borders: list[tuple[int, int]]) -> Turn:
     """The same pieces in a fresh process, whose imports are not counted, while ours are."""
     request = {
         "model": str(find(settings).folder),
-        "audio": str(desk.audio.path),
-        "threads": settings.recognizer.threads,
-        "borders": [_border(piece) for piece in desk.kept],
+        "audio": str(wav),
+        "threads": settings.recognizer.threads or len(os.sched_getaffinity(0)),
+        "borders": borders,
     }
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.recognize", "--bare", json.dumps(request)],

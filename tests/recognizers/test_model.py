@@ -75,6 +75,13 @@ def test_finding_the_model_runs_no_code_of_the_data_packages(tmp_path: Path) -> 
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
+def test_a_model_offers_only_the_languages_it_has_a_word_for(tmp_path: Path) -> None:
+    known = find(settings_for(tmp_path)).languages
+    assert {"en", "ru", "jv", "haw"} <= set(known)
+    assert "yue" not in known, "Cantonese came with Whisper large-v3"
+    assert len(known) == 99
+
+
 def test_the_owners_folder_is_named_after_itself_and_told_from_others(tmp_path: Path) -> None:
     model = find(settings_for(tmp_path, model_dir=tiny_english_model()))
     assert model.label == "model"

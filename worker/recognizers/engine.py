@@ -19,6 +19,7 @@ from typing import Any
 from faster_whisper import BatchedInferencePipeline, WhisperModel
 
 from app.job import Segment
+from app.languages import WHISPERS_OWN_CODES
 from worker.boot import Channel
 from worker.recognizers.sentences import Word, in_order, sentences
 from worker.recognizers.sound import RATE_HZ, Recording, Sound
@@ -28,8 +29,7 @@ _BATCH_SIZE = 4
 _BEAM_SIZE = 5
 _NICENESS = 10
 """Recognition takes all cores for minutes; the panel and the intake go first."""
-_WHISPERS_OWN_CODES = {"jv": "jw"}
-_STANDARD_CODES = {own: standard for standard, own in _WHISPERS_OWN_CODES.items()}
+_STANDARD_CODES = {own: standard for standard, own in WHISPERS_OWN_CODES.items()}
 
 
 def main(channel: Channel, arguments: Sequence[str]) -> int:
@@ -110,7 +110,7 @@ class Engine:
         windows = speech_windows(sound.samples)
         if not windows:
             return Heard(sound.start, sound.end, None, [])
-        code = language and _WHISPERS_OWN_CODES.get(language, language)
+        code = language and WHISPERS_OWN_CODES.get(language, language)
         parts, info = self._pipeline.transcribe(
             sound.samples,
             clip_timestamps=[{"start": a / RATE_HZ, "end": b / RATE_HZ} for a, b in windows],

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.errors import AppError
-from app.languages import SPOKEN
+from app.languages import SPOKEN, WHISPERS_OWN_CODES
 from app.settings import Settings
 
 _MODEL = "model.bin"
@@ -78,7 +78,7 @@ def _built_in_model(folder: Path) -> Model:
     return Model(
         label="Whisper base (built in, draft quality)",
         digest=_BUILT_IN_DIGESTS[_MODEL],
-        languages=SPOKEN,
+        languages=_spoken(data[0] / "tokenizer.json"),
         folder=folder,
         parts=parts,
     )
@@ -103,9 +103,17 @@ def _owners_model(folder: Path) -> Model:
         return Model(
             label=folder.resolve().name,
             digest=_fingerprint(folder),
-            languages=("en",) if _is_english_only(folder) else SPOKEN,
+            languages=("en",) if _is_english_only(folder) else _spoken(folder / "tokenizer.json"),
             folder=folder.resolve(),
         )
+
+
+def _spoken(tokenizer: Path) -> Sequence[str]:
+    """The languages that a model has a word for: Cantonese, say, came with Whisper large-v3."""
+    words = tokenizer.read_bytes()
+    return tuple(
+        code for code in SPOKEN if f"<|{WHISPERS_OWN_CODES.get(code, code)}|>".encode() in words
+    )
 
 
 def _fingerprint(folder: Path) -> str:
