@@ -5,6 +5,7 @@ rows are committed (P45). Only then may the sender be told.
 """
 
 import hashlib
+import logging
 import re
 from datetime import datetime
 
@@ -15,6 +16,8 @@ from app.languages import SPOKEN
 from app.queue.port import Enqueued, NewJob, Queue
 from app.settings import Settings
 from app.storage.port import Draft, Storage
+
+log = logging.getLogger(__name__)
 
 NAME_LENGTH = 255
 _NAMELESS = "recording"
@@ -95,6 +98,8 @@ class Intake:
             raise
         if enqueued.created:
             metrics.accepted.labels(source=new.source.value).inc()
+            facts = {"job_id": enqueued.job.id, "step": "intake", "attempt": 0}
+            log.info("handed in", extra={**facts, "source": new.source.value})
         else:
             self._storage.delete(new.file)
         return enqueued

@@ -1,8 +1,8 @@
 """Waitress, taught to refuse a body early and to let the refusal be read.
 
-Three things it does not do by itself: limit bodies by address, refuse before the body without
-inviting it (`100 Continue`), and close a connection that is still being sent to without a reset
-that would tear the answer away from its reader.
+Four things it does not do by itself: limit bodies by address, refuse before the body without
+inviting it (`100 Continue`), close a connection that is still being sent to without a reset
+that would tear the answer away from its reader, and word its own errors as ours are worded.
 """
 
 import copy
@@ -16,11 +16,13 @@ from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
-from waitress.task import WSGITask
+from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge
 
+from app.errors import AppError
+from app.web.errors import PROBLEM, problem
 from app.web.gate import SMALL_BODY_BYTES, Gate
-from app.web.guard import REFUSAL
+from app.web.guard import HEADERS, REFUSAL
 
 LINGER_SECONDS = 30.0
 """How long a refused body is still received and dropped, so that its sender reads the answer."""
@@ -84,6 +86,24 @@ class Task(WSGITask):  # type: ignore[misc]
         return environ
 
 
+class Broken(ErrorTask):  # type: ignore[misc]
+    """Answers what is not HTTP, which never reaches the app: our form, our headers (I05).
+
+    In English always: of a request that cannot be read, no wish for a language can be.
+    """
+
+    def execute(self) -> None:
+        """Write the answer and end the connection."""
+        fault = self.request.error
+        error = AppError("bad_request" if fault.code < 500 or fault.code == 501 else "internal")
+        body = problem(error.code, fault.code, error.message).encode()
+        self.status = f"{fault.code} {fault.reason}"
+        self.response_headers.extend({**HEADERS, "Content-Type": PROBLEM}.items())
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
 class _WithoutPaths(logging.Filter):
     """A path may hold a stored name, and waitress puts it at the end of two messages (S10)."""
 
@@ -97,6 +117,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     parser_class = Parser
     task_class = Task
+    error_task_class = Broken
     logger = logging.getLogger(f"{__name__}.http")
 
     will_close: bool

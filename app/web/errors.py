@@ -17,6 +17,8 @@ from app.web.next_page import is_local
 
 log = logging.getLogger(__name__)
 
+PROBLEM = "application/problem+json"
+
 _CODES = {
     401: "sign_in",
     403: "forbidden",
@@ -53,6 +55,18 @@ def sentence(error: AppError) -> str:
     return str(gettext(error.message))
 
 
+def problem(code: str, status: int, detail: str) -> str:
+    """The body of an error as RFC 9457 has it."""
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    return json.dumps(body, ensure_ascii=False) + "\n"
+
+
 def _body(error: AppError, status: int) -> BaseResponse:
     if wants_json():
         return _problem(error, status)
@@ -73,16 +87,7 @@ def _with_headers(error: AppError, response: BaseResponse) -> BaseResponse:
 
 
 def _problem(error: AppError, status: int) -> Response:
-    body = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": sentence(error),
-        "code": error.code,
-    }
-    return Response(
-        json.dumps(body, ensure_ascii=False) + "\n", status, mimetype="application/problem+json"
-    )
+    return Response(problem(error.code, status, sentence(error)), status, mimetype=PROBLEM)
 
 
 def _to_sign_in() -> BaseResponse:

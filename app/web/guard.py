@@ -24,7 +24,7 @@ _CSP = "; ".join(
         "base-uri 'none'",
     )
 )
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": _CSP,
     "X-Content-Type-Options": "nosniff",
     # `no-referrer` would make the browser send `Origin: null` with our own forms.
@@ -77,7 +77,7 @@ def _refuse() -> None:
 
 
 def _harden(response: Response) -> Response:
-    for name, value in _HEADERS.items():
+    for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.add("Vary", "Cookie, HX-Request, Accept-Language")
     return response

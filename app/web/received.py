@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import IO, cast
 
 from flask import Request, request
+from werkzeug.formparser import FormDataParser
 
 from app.errors import AppError
 from app.storage.port import Draft
@@ -73,6 +74,18 @@ class IntakeRequest(Request):
         super().close()
         for reception in self._receptions():
             reception.close()
+
+    def make_form_data_parser(self) -> FormDataParser:
+        """A parser that says so when a form is torn: by default it would pass for an empty one."""
+        parser = super().make_form_data_parser()
+        parser.silent = False
+        return parser
+
+    def _load_form_data(self) -> None:
+        try:
+            super()._load_form_data()
+        except ValueError:
+            raise AppError("bad_request") from None
 
     def _get_file_stream(
         self,

@@ -61,7 +61,9 @@ def serve(settings: Settings) -> int:
         metrics.intake_up.labels(intake="http").set(1)
         metrics.serve(settings.server.metrics_port, "server.metrics_port")
         with _signals(web.stop):
+            log.info("serving", extra={"host": settings.server.host, "port": settings.server.port})
             web.run()
+        log.info("stopped")
     return 0
 
 

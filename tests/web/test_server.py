@@ -17,6 +17,7 @@ from app.migrate import open_database
 from app.owners import Owners, Scope
 from app.settings import Panel
 from app.web.channel import Channel
+from app.web.guard import HEADERS
 from tests.processes import wait_until
 from tests.web.hands import sound
 from tests.web.site import COMMAND, Site, read_answer, running
@@ -75,6 +76,32 @@ def test_a_chunked_body_is_a_recording(site: Site) -> None:
         data = sound()
         connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data))
         assert read_answer(connection).startswith(b"HTTP/1.1 201 ")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x16\x03\x01 no HTTP at all\r\n\r\n", 400),
+        (head("/api/jobs", "Content-Length: canary"), 400),
+        (head("/api/jobs", "Transfer-Encoding: chunked") + b"canary\r\n\r\n", 400),
+        (head("/api/jobs", "Transfer-Encoding: gzip"), 501),
+        (head("/api/jobs", "X-Canary: " + "y" * 300_000), 431),
+    ],
+    ids=["noise", "length", "chunk", "encoding", "headers"],
+)
+def test_what_is_not_http_is_refused_in_our_own_form(
+    site: Site, request_: bytes, status: int
+) -> None:
+    with site.dial() as connection:
+        connection.sendall(request_)
+        said, _, body = read_answer(connection).partition(b"\r\n\r\n")
+    assert said.split()[1] == str(status).encode()
+    answer = json.loads(body)
+    assert (answer["status"], answer["code"]) == (status, "bad_request")
+    lines = said.decode().lower().split("\r\n")
+    assert "content-type: application/problem+json" in lines and "connection: close" in lines
+    assert {line.partition(":")[0] for line in lines} >= {name.lower() for name in HEADERS}
+    assert b"canary" not in body
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl: apt-get install curl")
