@@ -168,7 +168,7 @@ class Stage:
         """The secret of a fresh owner's session, as the cookie holds it."""
         owners = self.house.owners
         if not owners.exists():
-            owners.accept_invitation(owners.invite(utcnow()), "anna", PASSWORD, utcnow())
+            owners.accept_invitation(owners.invite(utcnow()), "scribe", PASSWORD, utcnow())
         return owners.sessions.start(owners.only().id, "test", utcnow())
 
 

@@ -10,10 +10,10 @@ PASSWORD = "correct horse battery"
 
 
 def become_owner(page: Page) -> None:
-    page.get_by_label("Name").fill("anna")
+    page.get_by_label("Name").fill("scribe")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Become the owner").click()
-    expect(page.get_by_role("link", name="anna")).to_be_visible()
+    expect(page.get_by_role("link", name="scribe")).to_be_visible()
 
 
 def test_the_link_alone_is_enough_and_the_address_forgets_it(desk: Desk) -> None:
@@ -38,10 +38,10 @@ def test_without_scripts_the_invitation_is_pasted(desk: Desk) -> None:
 @pytest.mark.parametrize("scripts", [True, False])
 def test_the_owner_signs_in_makes_a_token_and_signs_out(desk: Desk, scripts: bool) -> None:
     owners = desk.stage.house.owners
-    owners.accept_invitation(owners.invite(utcnow()), "anna", PASSWORD, utcnow())
+    owners.accept_invitation(owners.invite(utcnow()), "scribe", PASSWORD, utcnow())
     desk.faults.allowed.add(401)
     page = desk.open("/account", java_script_enabled=scripts)
-    page.get_by_label("Name").fill("anna")
+    page.get_by_label("Name").fill("scribe")
     page.get_by_label("Password").fill("not the password")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("The name or the password is wrong.")

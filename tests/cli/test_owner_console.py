@@ -138,7 +138,7 @@ def test_the_invitation_makes_the_owner_once(console: Console, house: House) -> 
     port = console.environ["PISAR_SERVER__PORT"]
     address, _, secret = link.partition("#")
     assert address == f"http://127.0.0.1:{port}/setup"
-    house.owners.accept_invitation(secret, "olga", "a long enough password", utcnow())
+    house.owners.accept_invitation(secret, "scribe", "a long enough password", utcnow())
     answer = console.run("owner", "invite")
     assert answer.code == 1
     assert answer.err.startswith("pisar: ")
@@ -152,21 +152,21 @@ def test_the_invitation_names_the_public_address(console: Console) -> None:
 
 def test_a_new_password_signs_every_browser_out(console: Console, house: House) -> None:
     secret = house.owners.invite(utcnow())
-    owner = house.owners.accept_invitation(secret, "olga", "a long enough password", utcnow())
+    owner = house.owners.accept_invitation(secret, "scribe", "a long enough password", utcnow())
     session = house.owners.sessions.start(owner.id, "browser", utcnow())
     answer = console.run("owner", "reset-password", given="another long password\n")
     assert answer.code == 0
     assert "another long password" not in answer.out + answer.err
     assert house.owners.sessions.find(session, utcnow()) is None
-    assert house.owners.verify("olga", "another long password", "1.2.3.4", utcnow()) == owner
+    assert house.owners.verify("scribe", "another long password", "1.2.3.4", utcnow()) == owner
 
 
 def test_a_weak_password_changes_nothing(console: Console, house: House) -> None:
     secret = house.owners.invite(utcnow())
-    owner = house.owners.accept_invitation(secret, "olga", "a long enough password", utcnow())
+    owner = house.owners.accept_invitation(secret, "scribe", "a long enough password", utcnow())
     answer = console.run("owner", "reset-password", given="short\n")
     assert answer.code == 1
-    assert house.owners.verify("olga", "a long enough password", "1.2.3.4", utcnow()) == owner
+    assert house.owners.verify("scribe", "a long enough password", "1.2.3.4", utcnow()) == owner
 
 
 def test_without_an_owner_there_is_no_password_to_set(console: Console, house: House) -> None:
@@ -177,7 +177,7 @@ def test_without_an_owner_there_is_no_password_to_set(console: Console, house: H
 
 def test_sign_out_all_ends_every_session(console: Console, house: House) -> None:
     secret = house.owners.invite(utcnow())
-    owner = house.owners.accept_invitation(secret, "olga", "a long enough password", utcnow())
+    owner = house.owners.accept_invitation(secret, "scribe", "a long enough password", utcnow())
     session = house.owners.sessions.start(owner.id, "browser", utcnow())
     assert console.run("owner", "sign-out-all").out == "Sessions ended: 1\n"
     assert house.owners.sessions.find(session, utcnow()) is None

@@ -34,11 +34,11 @@ def owners(database: Database) -> Owners:
 
 
 @pytest.fixture
-def anna(owners: Owners) -> str:
-    return owners.accept_invitation(owners.invite(NOW), "Anna", PASSWORD, NOW).id
+def scribe(owners: Owners) -> str:
+    return owners.accept_invitation(owners.invite(NOW), "Scribe", PASSWORD, NOW).id
 
 
-def guess(owners: Owners, at: datetime, name: str = "anna", address: str = HERE) -> str:
+def guess(owners: Owners, at: datetime, name: str = "scribe", address: str = HERE) -> str:
     """Try a wrong password; gives the code of the refusal."""
     with pytest.raises(AppError) as caught:
         owners.verify(name, "wrong password!", address, at)
@@ -55,13 +55,13 @@ def test_an_invitation_ends_after_its_lifetime(owners: Owners) -> None:
     token = owners.invite(NOW)
     assert owners.is_invited(token, later(NOW, 1799))
     with pytest.raises(AppError, match="This invitation is over"):
-        owners.accept_invitation(token, "anna", PASSWORD, later(NOW, 1801))
+        owners.accept_invitation(token, "scribe", PASSWORD, later(NOW, 1801))
     assert not owners.exists()
 
 
 def test_an_invitation_is_good_once(owners: Owners) -> None:
     token = owners.invite(NOW)
-    owners.accept_invitation(token, "anna", PASSWORD, NOW)
+    owners.accept_invitation(token, "scribe", PASSWORD, NOW)
     with pytest.raises(AppError) as caught:
         owners.accept_invitation(token, "boris", PASSWORD, NOW)
     assert caught.value.code == "invitation_over"
@@ -77,7 +77,7 @@ def test_two_uses_of_an_invitation_at_once_give_one_owner(owners: Owners) -> Non
             return error.code
 
     with ThreadPoolExecutor(4) as pool:
-        outcomes = list(pool.map(use, ["anna", "boris", "vera", "gleb"]))
+        outcomes = list(pool.map(use, ["scribe", "boris", "vera", "gleb"]))
     assert outcomes.count("invitation_over") == 3, outcomes
 
 
@@ -87,7 +87,7 @@ def test_a_fresh_invitation_ends_the_older_one(owners: Owners) -> None:
     assert not owners.is_invited(older, NOW)
 
 
-def test_nobody_is_invited_once_there_is_an_owner(owners: Owners, anna: str) -> None:
+def test_nobody_is_invited_once_there_is_an_owner(owners: Owners, scribe: str) -> None:
     with pytest.raises(AppError) as caught:
         owners.invite(NOW)
     assert caught.value.code == "owner_exists"
@@ -97,7 +97,7 @@ def test_nobody_is_invited_once_there_is_an_owner(owners: Owners, anna: str) -> 
 def test_a_weak_password_is_refused_and_the_invitation_stays(owners: Owners, password: str) -> None:
     token = owners.invite(NOW)
     with pytest.raises(AppError) as caught:
-        owners.accept_invitation(token, "anna", password, NOW)
+        owners.accept_invitation(token, "scribe", password, NOW)
     assert caught.value.code == "weak_password"
     assert owners.is_invited(token, NOW)
 
@@ -109,18 +109,18 @@ def test_a_bad_name_is_refused(owners: Owners, name: str) -> None:
     assert caught.value.code == "bad_name"
 
 
-def test_five_tries_are_free_and_the_sixth_waits(owners: Owners, anna: str) -> None:
+def test_five_tries_are_free_and_the_sixth_waits(owners: Owners, scribe: str) -> None:
     assert [guess(owners, NOW) for _ in range(6)] == ["wrong_password"] * 5 + ["too_many_tries"]
 
 
-def test_the_right_password_waits_too(owners: Owners, anna: str) -> None:
+def test_the_right_password_waits_too(owners: Owners, scribe: str) -> None:
     for _ in range(5):
         guess(owners, NOW)
     with pytest.raises(TooManyTriesError) as caught:
-        owners.verify("anna", PASSWORD, HERE, NOW)
+        owners.verify("scribe", PASSWORD, HERE, NOW)
     wait = caught.value.retry_after_seconds
     assert wait == 2
-    assert owners.verify("anna", PASSWORD, HERE, later(NOW, wait)).id == anna
+    assert owners.verify("scribe", PASSWORD, HERE, later(NOW, wait)).id == scribe
 
 
 def test_the_pause_doubles_up_to_five_minutes() -> None:
@@ -141,16 +141,16 @@ def test_the_throttle_survives_a_restart(tmp_path: Path) -> None:
     second.close()
 
 
-def test_an_address_is_slowed_down_whatever_name_it_tries(owners: Owners, anna: str) -> None:
+def test_an_address_is_slowed_down_whatever_name_it_tries(owners: Owners, scribe: str) -> None:
     for number in range(5):
         guess(owners, NOW, name=f"name{number}")
-    assert guess(owners, NOW, name="anna") == "too_many_tries"
-    assert guess(owners, NOW, name="anna", address="192.0.2.8") == "wrong_password"
+    assert guess(owners, NOW, name="scribe") == "too_many_tries"
+    assert guess(owners, NOW, name="scribe", address="192.0.2.8") == "wrong_password"
 
 
-def test_a_name_is_slowed_down_from_whatever_address(owners: Owners, anna: str) -> None:
+def test_a_name_is_slowed_down_from_whatever_address(owners: Owners, scribe: str) -> None:
     for number in range(5):
-        guess(owners, NOW, name=" ANNA", address=f"192.0.2.{number}")
+        guess(owners, NOW, name=" SCRIBE", address=f"192.0.2.{number}")
     assert guess(owners, NOW, address="198.51.100.1") == "too_many_tries"
 
 
@@ -161,35 +161,35 @@ def test_an_ipv6_network_counts_as_one_address() -> None:
     assert subjects_of("a", "::ffff:192.0.2.7") == subjects_of("a", "192.0.2.7")
 
 
-def test_guesses_at_once_do_not_slip_past_the_throttle(owners: Owners, anna: str) -> None:
+def test_guesses_at_once_do_not_slip_past_the_throttle(owners: Owners, scribe: str) -> None:
     with ThreadPoolExecutor(12) as pool:
         codes = list(pool.map(lambda _: guess(owners, NOW), range(12)))
     assert codes.count("wrong_password") == 5, codes
 
 
-def test_signing_in_clears_the_record(owners: Owners, anna: str) -> None:
+def test_signing_in_clears_the_record(owners: Owners, scribe: str) -> None:
     for _ in range(4):
         guess(owners, NOW)
-    owners.verify("anna", PASSWORD, HERE, NOW)
+    owners.verify("scribe", PASSWORD, HERE, NOW)
     assert [guess(owners, NOW) for _ in range(5)] == ["wrong_password"] * 5
 
 
-def test_a_clock_set_back_does_not_lock_the_owner_out(owners: Owners, anna: str) -> None:
+def test_a_clock_set_back_does_not_lock_the_owner_out(owners: Owners, scribe: str) -> None:
     for _ in range(5):
         guess(owners, NOW)
-    assert owners.verify("anna", PASSWORD, HERE, later(NOW, -3600)).id == anna
+    assert owners.verify("scribe", PASSWORD, HERE, later(NOW, -3600)).id == scribe
 
 
-def test_a_session_is_found_by_its_secret_until_it_ends(owners: Owners, anna: str) -> None:
-    secret = owners.sessions.start(anna, "Firefox", NOW)
+def test_a_session_is_found_by_its_secret_until_it_ends(owners: Owners, scribe: str) -> None:
+    secret = owners.sessions.start(scribe, "Firefox", NOW)
     found = owners.sessions.find(secret, NOW)
-    assert found is not None and found.owner_name == "Anna" and found.id != secret
-    owners.sessions.end(anna, found.id)
+    assert found is not None and found.owner_name == "Scribe" and found.id != secret
+    owners.sessions.end(scribe, found.id)
     assert owners.sessions.find(secret, NOW) is None
 
 
-def test_an_idle_session_ends_and_a_used_one_does_not(owners: Owners, anna: str) -> None:
-    secret = owners.sessions.start(anna, "Firefox", NOW)
+def test_an_idle_session_ends_and_a_used_one_does_not(owners: Owners, scribe: str) -> None:
+    secret = owners.sessions.start(scribe, "Firefox", NOW)
     idle = Panel().session_idle
     found = owners.sessions.find(secret, later(NOW, idle - 1))
     assert found is not None
@@ -198,8 +198,8 @@ def test_an_idle_session_ends_and_a_used_one_does_not(owners: Owners, anna: str)
     assert owners.sessions.find(secret, later(NOW, 2 * idle)) is None
 
 
-def test_a_session_ends_after_its_lifetime_however_busy(owners: Owners, anna: str) -> None:
-    secret = owners.sessions.start(anna, "Firefox", NOW)
+def test_a_session_ends_after_its_lifetime_however_busy(owners: Owners, scribe: str) -> None:
+    secret = owners.sessions.start(scribe, "Firefox", NOW)
     at = NOW
     for _ in range(62):
         at = later(at, 12 * 3600 - 10)
@@ -210,30 +210,30 @@ def test_a_session_ends_after_its_lifetime_however_busy(owners: Owners, anna: st
     assert 30 * 86400 - 43200 < (at - NOW).total_seconds() <= 30 * 86400 + 43200
 
 
-def test_a_new_password_ends_the_other_sessions(owners: Owners, anna: str) -> None:
-    kept, other = (owners.sessions.start(anna, agent, NOW) for agent in ("a", "b"))
+def test_a_new_password_ends_the_other_sessions(owners: Owners, scribe: str) -> None:
+    kept, other = (owners.sessions.start(scribe, agent, NOW) for agent in ("a", "b"))
     mine = owners.sessions.find(kept, NOW)
     assert mine is not None
-    owners.change_password(anna, PASSWORD, "another long password", mine.id, HERE, NOW)
+    owners.change_password(scribe, PASSWORD, "another long password", mine.id, HERE, NOW)
     assert owners.sessions.find(kept, NOW) is not None
     assert owners.sessions.find(other, NOW) is None
-    assert owners.verify("anna", "another long password", HERE, NOW).id == anna
+    assert owners.verify("scribe", "another long password", HERE, NOW).id == scribe
 
 
-def test_changing_the_password_needs_the_present_one(owners: Owners, anna: str) -> None:
+def test_changing_the_password_needs_the_present_one(owners: Owners, scribe: str) -> None:
     with pytest.raises(AppError) as caught:
-        owners.change_password(anna, "wrong", "another long password", "", HERE, NOW)
+        owners.change_password(scribe, "wrong", "another long password", "", HERE, NOW)
     assert caught.value.code == "wrong_password"
 
 
-def test_a_reset_ends_every_session(owners: Owners, anna: str) -> None:
-    secret = owners.sessions.start(anna, "a", NOW)
+def test_a_reset_ends_every_session(owners: Owners, scribe: str) -> None:
+    secret = owners.sessions.start(scribe, "a", NOW)
     owners.reset_password("another long password", NOW)
     assert owners.sessions.find(secret, NOW) is None
 
 
-def test_a_session_of_another_owner_is_not_ended(owners: Owners, anna: str) -> None:
-    secret = owners.sessions.start(anna, "a", NOW)
+def test_a_session_of_another_owner_is_not_ended(owners: Owners, scribe: str) -> None:
+    secret = owners.sessions.start(scribe, "a", NOW)
     found = owners.sessions.find(secret, NOW)
     assert found is not None
     with pytest.raises(AppError, match="nothing here"):
@@ -265,10 +265,10 @@ def test_a_token_is_good_for_something(owners: Owners) -> None:
     assert caught.value.code == "no_scope"
 
 
-def test_no_secret_is_stored_in_clear(owners: Owners, anna: str, tmp_path: Path) -> None:
+def test_no_secret_is_stored_in_clear(owners: Owners, scribe: str, tmp_path: Path) -> None:
     secrets = [
         PASSWORD,
-        owners.sessions.start(anna, "a", NOW),
+        owners.sessions.start(scribe, "a", NOW),
         owners.tokens.create("ci", {Scope.READ}, NOW)[1],
     ]
     guess(owners, NOW, name="my password by mistake")

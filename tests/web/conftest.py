@@ -83,9 +83,9 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def owner(house: House, clock: Clock) -> str:
-    """The owner's id; the owner's name is anna."""
+    """The owner's id; the owner's name is scribe."""
     token = house.owners.invite(clock())
-    return house.owners.accept_invitation(token, "anna", PASSWORD, clock()).id
+    return house.owners.accept_invitation(token, "scribe", PASSWORD, clock()).id
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_a_wrong_password_says_so_and_keeps_the_name(visitor: Visitor, owner: st
     answer = visitor.sign_in(password="wrong password!")
     assert answer.status_code == 401
     assert "The name or the password is wrong." in answer.text
-    assert 'value="anna"' in answer.text and "wrong password!" not in answer.text
+    assert 'value="scribe"' in answer.text and "wrong password!" not in answer.text
     assert visitor.cookie == ""
 
 
@@ -123,7 +123,7 @@ def test_the_invitation_is_taken_out_of_the_address_by_a_script_of_ours(visitor:
 def test_the_invitation_makes_the_owner_and_signs_in(
     visitor: Visitor, house: House, clock: Clock
 ) -> None:
-    form = {"invitation": house.owners.invite(clock()), "name": "anna", "password": PASSWORD}
+    form = {"invitation": house.owners.invite(clock()), "name": "scribe", "password": PASSWORD}
     answer = visitor.post("/setup", form)
     assert answer.status_code == 303
     assert visitor.get("/jobs").status_code == 200
@@ -136,7 +136,7 @@ def test_an_ended_invitation_names_the_command_for_another(
 ) -> None:
     token = house.owners.invite(clock())
     clock.go_on(1801)
-    answer = visitor.post("/setup", {"invitation": token, "name": "anna", "password": PASSWORD})
+    answer = visitor.post("/setup", {"invitation": token, "name": "scribe", "password": PASSWORD})
     assert answer.status_code == 410 and "pisar owner invite" in answer.text
 
 
@@ -144,9 +144,9 @@ def test_a_short_password_comes_back_with_the_form(
     visitor: Visitor, house: House, clock: Clock
 ) -> None:
     token = house.owners.invite(clock())
-    answer = visitor.post("/setup", {"invitation": token, "name": "anna", "password": "short"})
+    answer = visitor.post("/setup", {"invitation": token, "name": "scribe", "password": "short"})
     assert answer.status_code == 422 and "at least 12 characters" in answer.text
-    assert token in answer.text and 'value="anna"' in answer.text
+    assert token in answer.text and 'value="scribe"' in answer.text
 
 
 def test_a_session_ends_when_idle_but_a_poll_does_not_keep_it(
@@ -168,7 +168,7 @@ def test_one_session_can_be_signed_out_from_another(app: Flask, signed_in: Visit
     other = Visitor(app)
     other.client.post(
         "/login",
-        data={"name": "anna", "password": PASSWORD},
+        data={"name": "scribe", "password": PASSWORD},
         headers={"User-Agent": "Phone", "Sec-Fetch-Site": "same-origin"},
     )
     page = signed_in.get("/account").text

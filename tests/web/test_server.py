@@ -315,8 +315,8 @@ def test_no_secret_reaches_the_log(closed: Site) -> None:
     closed.ask("POST", "/api/jobs", sound(), bearer)
     closed.ask("GET", "/jobs", headers={"Cookie": f"pisar={secrets[1]}"})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    closed.ask("POST", "/login", f"name=anna&password={secrets[2]}".encode(), form)
-    words = f"invitation={secrets[3]}&name=anna&password={secrets[2]}"
+    closed.ask("POST", "/login", f"name=scribe&password={secrets[2]}".encode(), form)
+    words = f"invitation={secrets[3]}&name=scribe&password={secrets[2]}"
     assert closed.ask("POST", "/setup", words.encode(), form)[0] == 410
     log = closed.log.read_text()
     assert not [secret for secret in secrets if secret in log]

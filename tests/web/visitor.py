@@ -21,7 +21,7 @@ class Visitor:
         headers = {**SAME_SITE, **more.pop("headers", {})}
         return self.client.post(url, data=data or {}, headers=headers, **more)
 
-    def sign_in(self, name: str = "anna", password: str = PASSWORD, **form: str) -> TestResponse:
+    def sign_in(self, name: str = "scribe", password: str = PASSWORD, **form: str) -> TestResponse:
         return self.post("/login", {"name": name, "password": password, **form})
 
     @property
