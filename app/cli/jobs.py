@@ -14,6 +14,7 @@ from app.intake import clean_name
 from app.job import REVIVABLE, Job, State, Transcript
 from app.process import EXIT_FAILED
 from app.queue.port import JobEvent, JobFilter, Queue
+from app.revival import revive as revive_job
 from app.settings import load
 from app.transcripts import MEDIA_TYPES, render
 
@@ -89,7 +90,7 @@ def revive(job_ids: tuple[str, ...], state: str | None) -> int:
         chosen = _all_in(house.queue, State(state)) if state else job_ids
         for job_id in chosen:
             try:
-                job = house.queue.revive(job_id, utcnow())
+                job = revive_job(house.queue, house.storage, job_id, utcnow())
             except AppError as error:
                 words = _NO_JOB if error.code == "not_found" else error.message
                 click.echo(f"{job_id}: {words}", err=True)

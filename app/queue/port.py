@@ -176,9 +176,10 @@ class Queue(Protocol):
     def release_lost(self, is_gone: Callable[[str], bool], now: datetime) -> Sequence[Job]:
         """Free the claims of workers proven gone; the attempt stays counted (P41)."""
 
-    def revive(self, job_id: str, now: datetime) -> Job:
+    def revive(self, job_id: str, now: datetime, *, from_source: bool = False) -> Job:
         """Return a failed or dead job to the state it ended in, with fresh attempts (P15).
 
+        With from_source it goes back to the first state and to what the sender handed in.
         AppError not_found, or wrong_state when it is in no such end.
         """
 

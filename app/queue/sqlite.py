@@ -187,13 +187,13 @@ class SqliteQueue:
                     released.append(job)
         return released
 
-    def revive(self, job_id: str, now: datetime) -> Job:
+    def revive(self, job_id: str, now: datetime, *, from_source: bool = False) -> Job:
         """See port.Queue."""
-        return self._owner_verb("revive", "revived", job_id, now)
+        return self._owner_verb("revive", "revived", job_id, now, {"from_source": from_source})
 
     def cancel(self, job_id: str, now: datetime) -> Job:
         """See port.Queue."""
-        return self._owner_verb("cancel", "cancelled", job_id, now)
+        return self._owner_verb("cancel", "cancelled", job_id, now, {})
 
     def get(self, job_id: str) -> Job:
         """See port.Queue."""
@@ -262,10 +262,12 @@ class SqliteQueue:
             }
         return {state: from_text(row["created"]) for state, row in found.items() if row}
 
-    def _owner_verb(self, statement: str, outcome: str, job_id: str, now: datetime) -> Job:
+    def _owner_verb(
+        self, statement: str, outcome: str, job_id: str, now: datetime, values: dict[str, Any]
+    ) -> Job:
         with self._database.transaction() as connection:
             before = get(connection, job_id)
-            job = one_job(connection, statement, {"id": job_id, "now": to_text(now)})
+            job = one_job(connection, statement, {"id": job_id, "now": to_text(now)} | values)
             if job is None:
                 raise AppError("wrong_state", f"the job is {before.state}")
             note(connection, job, outcome, now)

@@ -209,9 +209,11 @@ WHERE seq IN (
     AND worker = :worker)
 RETURNING {job_columns}
 
--- name: revive  from an end back to where the job ended, with a fresh start (P15)
+-- name: revive  from an end back to where the job ended, or to its source, with a fresh start (P15)
 UPDATE transcribe_jobs
-SET state = ended_from, ended_from = NULL, attempts = 0, progress = NULL,
+SET state = CASE WHEN :from_source THEN 'created' ELSE ended_from END,
+    file = CASE WHEN :from_source THEN source_file ELSE file END,
+    ended_from = NULL, attempts = 0, progress = NULL,
     delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
     error_code = NULL, error_text = NULL, updated = :now
 WHERE id = :id AND state IN ('failed', 'dead')
