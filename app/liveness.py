@@ -47,6 +47,9 @@ def is_gone(data_dir: Path, name: str) -> bool:
         descriptor = os.open(_lock_path(data_dir, name), os.O_RDWR)
     except FileNotFoundError:
         return True
+    except OSError:
+        # Another user's, say, of `sudo pisar jobs`: nothing is proven.
+        return False
     try:
         # Shared, so that two who ask at the same moment do not take each other for the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

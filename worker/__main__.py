@@ -30,6 +30,11 @@ logger = logging.getLogger(__name__)
 
 EXIT_BAD_SETTINGS = 78
 _SWEEP_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_ALARM_GRACE_SECONDS = 1.0
+_CONVERT_ROOM_BYTES = 16 * 1024**2
+"""Eight minutes of converted sound. On a fuller disk a job would only spend its attempts, and so
+would each that waits behind it, within half a minute each."""
 
 
 def main() -> int:
@@ -75,7 +80,13 @@ def _loop(settings: Settings, queue: Queue, storage: LocalStorage, presence: Pre
 
 def _lanes(settings: Settings, storage: LocalStorage, recognizer: Recognizer) -> Sequence[Lane]:
     slots = settings.worker
-    convert = Lane(State.CREATED, Step.CONVERT, ConvertStep(settings, storage), slots.convert_lease)
+    convert = Lane(
+        State.CREATED,
+        Step.CONVERT,
+        ConvertStep(settings, storage),
+        slots.convert_lease,
+        _CONVERT_ROOM_BYTES,
+    )
     recognize = Lane(
         State.CONVERTED,
         Step.RECOGNIZE,
@@ -98,23 +109,25 @@ def _lanes(settings: Settings, storage: LocalStorage, recognizer: Recognizer) ->
 def _run(settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue) -> None:
     """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
     signals = _signal_pipe()
+    # The lanes start the children, and a child is told to end with the thread that started it.
     threads = [
         threading.Thread(target=loop.serve, args=(lane,), name=f"{lane.step}-{slot}")
         for slot, lane in enumerate(lanes)
     ]
-    # The lanes start the children, and a child is told to end with the thread that started it.
-    for thread in threads:
-        thread.start()
-    logger.info("the worker is ready", extra={"slots": len(lanes)})
-    data_dir, swept_at = settings.storage.data_dir, float("-inf")
-    while not loop.draining.is_set():
-        _release_lost(settings, queue, loop)
-        if time.monotonic() - swept_at >= _SWEEP_SECONDS:
-            swept_at = time.monotonic()
-            liveness.sweep(data_dir)
-        if select.select([signals], [], [], settings.worker.poll_interval)[0]:
-            loop.draining.set()
-    _stop(settings, loop, threads)
+    # In a thread too: this one must hear the signal while the store keeps a writer waiting.
+    threads.append(
+        threading.Thread(target=_clear_up, args=(settings, queue, loop), name="clear-up")
+    )
+    try:
+        for thread in threads:
+            thread.start()
+        logger.info("the worker is ready", extra={"slots": len(lanes)})
+        while not select.select([signals], [], [], _LOOK_SECONDS)[0]:
+            if not all(thread.is_alive() for thread in threads):
+                # The other steps would go on and this one never: a new process does all.
+                raise RuntimeError("a thread of the worker has ended")
+    finally:
+        _stop(settings, loop, threads)
 
 
 def _signal_pipe() -> int:
@@ -129,14 +142,24 @@ def _signal_pipe() -> int:
     return reader
 
 
+def _clear_up(settings: Settings, queue: Queue, loop: Loop) -> None:
+    """Free what ended processes hold and left behind, again and again until draining."""
+    data_dir, swept_at = settings.storage.data_dir, float("-inf")
+    while not loop.draining.is_set():
+        try:
+            _release_lost(settings, queue, loop)
+            if time.monotonic() - swept_at >= _SWEEP_SECONDS:
+                swept_at = time.monotonic()
+                liveness.sweep(data_dir)
+        except Exception:
+            logger.exception("what ended processes left cannot be looked at")
+        loop.draining.wait(settings.worker.poll_interval)
+
+
 def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
     """Free the claims of workers proven gone (P41)."""
     data_dir = settings.storage.data_dir
-    try:
-        lost = queue.release_lost(lambda name: liveness.is_gone(data_dir, name), utcnow())
-    except Exception:
-        logger.exception("the claims of lost workers cannot be looked at")
-        return
+    lost = queue.release_lost(lambda name: liveness.is_gone(data_dir, name), utcnow())
     for job in lost:
         metrics.claims_released.labels("worker_gone").inc()
         logger.warning(
@@ -149,6 +172,13 @@ def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
 
 def _stop(settings: Settings, loop: Loop, threads: Sequence[threading.Thread]) -> None:
     begun = time.monotonic()
+    # The kernel's own end, should what follows wait for ever: closing the store takes the writer
+    # lock, which a stopped process may be holding.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(
+        signal.ITIMER_REAL, settings.server.force_shutdown_timeout + _ALARM_GRACE_SECONDS
+    )
+    loop.draining.set()
     loop.wake()
     _join(threads, begun + settings.server.shutdown_timeout)
     loop.stopping.set()
@@ -163,7 +193,8 @@ def _stop(settings: Settings, loop: Loop, threads: Sequence[threading.Thread]) -
 
 def _join(threads: Sequence[threading.Thread], deadline: float) -> None:
     for thread in threads:
-        thread.join(max(deadline - time.monotonic(), 0))
+        if thread.ident is not None:  # one that was never started cannot be joined
+            thread.join(max(deadline - time.monotonic(), 0))
 
 
 if __name__ == "__main__":

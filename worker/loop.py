@@ -3,6 +3,7 @@
 One lane is one slot of one step: a thread that claims jobs of its state one after another.
 """
 
+import errno
 import logging
 import shutil
 import threading
@@ -53,12 +54,16 @@ class StepRunner(Protocol):
 
 @dataclass(frozen=True)
 class Lane:
-    """One slot: the state it claims, its step, and how long its claims are honoured."""
+    """One slot: the state it claims, its step, and how long its claims are honoured.
+
+    With less free disk than room_bytes it claims nothing.
+    """
 
     state: State
     step: Step
     runner: StepRunner
     lease_seconds: float
+    room_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class Loop:
         self._poll_seconds = poll_seconds
         self._moved = threading.Condition()
         self._moves = 0
+        self._had_room = True
         self.draining = threading.Event()
         self.stopping = threading.Event()
 
@@ -120,6 +126,8 @@ class Loop:
 
     def turn(self, lane: Lane) -> Run:
         """Claim one job of the lane's state and work on it."""
+        if not self._has_room(lane):
+            return Run.IDLE
         claimed = self._queue.claim(
             lane.state,
             worker=self._worker,
@@ -137,6 +145,16 @@ class Loop:
             )
             return Run.BURIED
         return self._work(lane, claimed)
+
+    def _has_room(self, lane: Lane) -> bool:
+        """False while the disk is too full for the step: its jobs wait, and no attempt is spent."""
+        if not lane.room_bytes:
+            return True
+        has_room = shutil.disk_usage(self._scratch).free >= lane.room_bytes
+        if self._had_room and not has_room:
+            log.warning("the disk is full, its jobs wait for room", extra={"step": lane.step})
+        self._had_room = has_room
+        return has_room
 
     def _work(self, lane: Lane, claim: Claim) -> Run:
         if claim.job.error_code == "lease_ended":
@@ -247,6 +265,8 @@ class Loop:
 def _internal(error: Exception) -> AppError:
     """An unforeseen failure by its kind and place: its message may hold a path or a name."""
     place = traceback.extract_tb(error.__traceback__)[-1]
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return AppError("disk_full", f"in {place.name}, line {place.lineno}")
     return AppError("internal", f"{type(error).__name__} in {place.name}, line {place.lineno}")
 
 

@@ -130,3 +130,13 @@ def test_a_sweep_beside_starting_and_ending_processes_takes_nothing_of_the_livin
     assert taken == [0, 0, 0, 0]
     assert not list((data_dir / "run").iterdir())
     assert not list((data_dir / "tmp").iterdir())
+
+
+def test_who_cannot_be_asked_is_not_proven_gone(data_dir: Path) -> None:
+    """A lock file of another user, say: the worker's sweep must neither fall over it nor act."""
+    name = f"{liveness.COMMAND}-aaaaaaaaaaaaaaa"
+    (data_dir / "run" / f"{name}.lock").mkdir(parents=True)
+    (data_dir / "tmp" / name).mkdir(parents=True)
+    assert not is_gone(data_dir, name)
+    assert sweep(data_dir) == 0
+    assert (data_dir / "tmp" / name).is_dir()

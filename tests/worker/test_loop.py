@@ -1,10 +1,14 @@
 """The loop: claim, step, record – with steps of the tests' own over the real store."""
 
+import errno
 import logging
+import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -407,3 +411,31 @@ def test_a_lane_that_moved_a_job_wakes_the_next_step_at_once(house: House) -> No
     house.loop.wake()
     assert arrived.wait(5)
     checker.join(5)
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_called_so_wherever_it_shows(house: House, fault: int) -> None:
+    job = hand_in(house.queue)
+
+    def run_out_of_room(work: Work) -> StepResult:
+        raise OSError(fault, os.strerror(fault), "/data/tmp/secret-name")
+
+    assert house.turn(run_out_of_room) is Run.FAILED
+    row = house.queue.get(job.id)
+    assert row.error_code == "disk_full"
+    assert "secret-name" not in (row.error_text or "")
+
+
+def test_on_a_full_disk_jobs_wait_and_spend_no_attempts(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = hand_in(house.queue)
+    convert = Lane(State.CREATED, Step.CONVERT, Runner(lambda work: converted()), LEASE, 1000)
+    free = [999]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free[0]))
+    for _ in range(10):
+        assert house.loop.turn(convert) is Run.IDLE
+    assert (house.queue.get(job.id).attempts, len(house.queue.events(job.id))) == (0, 1)
+    assert [record.levelname for record in caplog.records] == ["WARNING"], "said once"
+    free[0] = 1000
+    assert house.loop.turn(convert) is Run.WORKED
