@@ -38,6 +38,14 @@ class Errand:
     job: Job
 
 
+def _known(context: click.Context, option: click.Parameter, language: str | None) -> str | None:
+    try:
+        check_language(language)
+    except AppError as error:
+        raise click.BadParameter(error.message, context, option) from None
+    return language
+
+
 @click.command()
 @click.argument(
     "files",
@@ -46,7 +54,9 @@ class Errand:
     required=True,
     type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
 )
-@click.option("--language", help="The spoken language, as in ru; found out when not said.")
+@click.option(
+    "--language", callback=_known, help="The spoken language, as in ru; found out when not said."
+)
 @click.option(
     "--format",
     "form",
@@ -74,7 +84,6 @@ def transcribe(
     if output:
         output.mkdir(parents=True, exist_ok=True)
     with opened(settings, liveness.COMMAND) as house:
-        check_language(language)
         errands, code = _hand_in(house, files, language)
         interrupted = not _wait(house, errands)
         code = max(code, _deliver(house, errands, form, output))

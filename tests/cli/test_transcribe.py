@@ -57,8 +57,8 @@ def test_a_recording_that_gives_no_text_is_named_with_its_reason(console: Consol
 
 def test_a_language_nobody_knows_stops_before_anything_is_handed_in(console: Console) -> None:
     answer = console.run("transcribe", "--language", "klingon", str(SPEECH))
-    assert answer.code == 1
-    assert answer.err.startswith("pisar: The speech engine does not know this language.")
+    assert answer.code == 2, "the command line is wrong, not the recording"
+    assert "'--language': The speech engine does not know this language." in answer.err
     assert console.run("jobs", "--json").out == "[]\n"
 
 

@@ -8,7 +8,8 @@ from flask import Flask
 
 from app.assembly import House
 from app.errors import KINDS, AppError
-from app.job import Job, State
+from app.job import Job, State, Transcript
+from app.queue.port import Recognized, Started
 from app.web import job_view
 from app.web.pace import Pace
 from tests.web.conftest import Clock
@@ -208,6 +209,21 @@ def test_cm02_no_speech_still_has_its_downloads(
     assert "Nobody speaks in this recording" in page
     assert f"/api/jobs/{job.id}/transcript.srt" in page
     assert "Copy the text" not in page
+
+
+def test_cm03_no_language_is_promised_where_nobody_spoke(
+    visitor: Visitor, house: House, clock: Clock
+) -> None:
+    job = hand_in(house, clock())
+    assert "will be detected" in page_of(visitor, job)
+    convert(house, clock())
+    assert house.queue.finish(
+        claim(house, State.CONVERTED, clock()), Started("op", "embedded", 0), clock()
+    )
+    silence = Recognized(Transcript("", ()), None)
+    assert house.queue.finish(claim(house, State.TRANSCRIBE, clock()), silence, clock())
+    page = page_of(visitor, job)
+    assert "none was heard" in page and "will be detected" not in page
 
 
 def test_p42_the_history_is_told_in_plain_words(
