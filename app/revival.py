@@ -11,15 +11,16 @@ from app.storage.port import Storage
 def revive(queue: Queue, storage: Storage, job_id: str, now: datetime) -> Job:
     """Send a failed or dead job back to where it ended (P15).
 
-    When its converted copy is gone or cut short, it begins anew from what was handed in.
-    AppError not_found, wrong_state, or source_missing when there is nothing left to work on.
+    When its converted copy is gone, cut short or could not be read, it begins anew from what was
+    handed in. AppError not_found, wrong_state, or source_missing when nothing is left to work on.
     """
     job = queue.get(job_id)
-    if _is_whole(storage, queue.file(job.file)):
-        return queue.revive(job_id, now)
-    if not storage.exists(queue.file(job.source_file)):
+    is_whole = _is_whole(storage, queue.file(job.file))
+    has_source = storage.exists(queue.file(job.source_file))
+    if not (is_whole or has_source):
         raise AppError("source_missing")
-    return queue.revive(job_id, now, from_source=True)
+    is_doubtful = not is_whole or job.error_code == "storage_failed"
+    return queue.revive(job_id, now, from_source=is_doubtful and has_source)
 
 
 def _is_whole(storage: Storage, file: StoredFile) -> bool:

@@ -26,14 +26,14 @@ class House:
         self.scratch.mkdir()
         self.storage = LocalStorage(data_dir, self.scratch)
 
-    def failed(self) -> Job:
+    def failed(self, code: str = "source_missing") -> Job:
         new = NewJob(self.stored(b"source"), Source.API, "talk.ogg")
         job = self.queue.enqueue(new, START).job
         convert = held(self.queue, State.CREATED)
         assert self.queue.finish(convert, Converted(self.stored(b"sound"), 1.0, True), START)
         assert self.queue.finish(held(self.queue, State.CONVERTED), started(), START)
         check = held(self.queue, State.TRANSCRIBE)
-        assert self.queue.fail(check, AppError("source_missing"), START)
+        assert self.queue.fail(check, AppError(code), START)
         return self.queue.get(job.id)
 
     def stored(self, data: bytes) -> StoredFile:
@@ -69,6 +69,18 @@ def test_p15_without_its_copy_a_job_begins_anew_from_its_source(
     revived = revive(house.queue, house.storage, job.id, START)
     assert (revived.state, revived.file) == (State.CREATED, job.source_file)
     assert held(house.queue, State.CREATED).job.id == job.id
+
+
+def test_p15_a_job_whose_copy_could_not_be_read_begins_anew(house: House) -> None:
+    """Of the right length and yet rotten: each revive would end where the last one did."""
+    job = house.failed("storage_failed")
+    assert revive(house.queue, house.storage, job.id, START).file == job.source_file
+
+
+def test_p15_a_job_whose_source_is_gone_goes_on_with_its_copy(house: House) -> None:
+    job = house.failed("storage_failed")
+    house.path(job.source_file).unlink()
+    assert revive(house.queue, house.storage, job.id, START).file == job.file
 
 
 def test_p15_with_nothing_left_a_job_stays_where_it_is(house: House) -> None:
