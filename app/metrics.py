@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 OUTCOMES = ("success", "failure")
 RELEASE_CAUSES = ("shutdown", "worker_gone", "lease_ended")
-INTAKES = ("http", "telegram")
 UNDELIVERED_REASONS = ("intake_down", "no_addressee", "rejected", "unreachable")
 
 # A convert of a voice message takes tenths of a second, an hour of speech takes many minutes.

@@ -16,7 +16,6 @@ from contextlib import suppress
 from app.settings import Settings, child_environment
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BAD_SETTINGS = 78
 """EX_CONFIG of sysexits.h: trying again cannot help, somebody must change the settings."""

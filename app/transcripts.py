@@ -23,7 +23,6 @@ MEDIA_TYPES = {
 LINE_LENGTH = 42
 """Characters in a subtitle line, as broadcasters have it; a cue has at most two lines."""
 
-_CUE_LENGTH = 2 * LINE_LENGTH
 _SHORTEST_MS = 100
 _LATEST_SECONDS = 99.0 * 3600
 _PAUSE_SECONDS = 1.5
