@@ -41,7 +41,7 @@ _ACCEPTED = {
 }
 _FINISHED = {
     Step.CONVERT: N_("Converted in %(time)s"),
-    Step.RECOGNIZE: N_("Recognition began"),
+    Step.RECOGNIZE: N_("Given to the speech engine"),
     Step.CHECK: N_("Recognized in %(time)s"),
 }
 _STUMBLED = {

@@ -252,6 +252,19 @@ def test_p42_the_history_is_told_in_plain_words(
     assert places == sorted(places)
 
 
+def test_p42_a_job_that_waits_for_the_engine_is_not_said_to_be_recognized(
+    visitor: Visitor, house: House, clock: Clock
+) -> None:
+    ahead, job = hand_in(house, clock()), hand_in(house, clock(), sound(0.2))
+    for _ in (ahead, job):
+        convert(house, clock())
+        held = claim(house, State.CONVERTED, clock())
+        assert house.queue.finish(held, Started("op", "embedded", 0), clock())
+    page = page_of(visitor, job)
+    assert "in line" in page
+    assert "Given to the speech engine" in page and "Recognition began" not in page
+
+
 def test_cu08_markup_stays_text_everywhere(signed_in: Visitor, house: House, clock: Clock) -> None:
     spoken = hand_in(house, clock(), name=f"{HOSTILE}.ogg")
     finish(house, clock(), text=HOSTILE)
