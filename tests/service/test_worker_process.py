@@ -75,8 +75,7 @@ def test_p44_sigterm_gives_the_job_back_uncounted_and_leaves_no_child(
     assert worker.wait(20) == 0
     wait_until(lambda: not any(map(is_running, children)), 5, "its children ended")
     row = running.queue.get(job.id)
-    if row.state is not State.DONE:
-        assert (row.state, row.attempts, row.acquisition_id) == (State.TRANSCRIBE, 0, None)
+    assert (row.state, row.attempts, row.acquisition_id) == (State.TRANSCRIBE, 0, None)
     running.start_worker()
     assert running.wait_for(job, *END).state is State.DONE
     once(running, job)
@@ -142,8 +141,10 @@ def test_p41_a_live_worker_never_loses_its_job_to_the_sweep(
 ) -> None:
     job = running.hand_in(long_speech)
     first = running.start_worker()
-    running.wait(lambda: running.queue.get(job.id).is_running, 60, "a claim")
+    running.wait(lambda: pieces(running, job) >= 1, 60, "a piece")
     running.start_worker()
+    running.wait(lambda: "the worker is ready" in tail(running), 60, "the second is up")
+    assert running.queue.get(job.id).is_running, "it ended before the second could take it"
     assert running.wait_for(job, *END).state is State.DONE
     assert not [line for line in running.outcomes(job) if "lost" in line]
     assert first.poll() is None
@@ -154,6 +155,7 @@ def test_p48_cancelling_ends_the_running_engine(running: Service, long_speech: P
     worker = running.start_worker()
     running.wait(lambda: pieces(running, job) >= 1, 60, "a piece")
     children = children_of(worker.pid)
+    assert children
     running.queue.cancel(job.id, running.queue.get(job.id).updated)
     wait_until(lambda: not any(map(is_running, children)), 3, "the engine was killed")
     assert running.queue.get(job.id).error_code == "cancelled"
