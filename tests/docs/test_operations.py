@@ -2,6 +2,7 @@
 
 import re
 
+import click
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 
@@ -34,7 +35,8 @@ def test_every_metric_is_documented_with_its_labels() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    codes = {value for name, value in vars(process).items() if name.startswith("EXIT_")} | {0}
+    codes = {value for name, value in vars(process).items() if name.startswith("EXIT_")}
+    codes |= {0, click.UsageError.exit_code}
     assert {int(cells[0]) for cells in rows("operations.md", "exit code")} == codes
 
 
