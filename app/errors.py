@@ -140,7 +140,7 @@ KINDS: dict[str, ErrorKind] = {
         N_("The database was written by a newer version of Pisar. Install that version or newer."),
     ),
     "database_damaged": ErrorKind(
-        500, True, N_("The database cannot be read. Restore it from a backup.")
+        500, False, N_("The database cannot be read. Restore it from a backup.")
     ),
 }
 

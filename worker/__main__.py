@@ -159,7 +159,11 @@ def _clear_up(settings: Settings, queue: Queue, loop: Loop) -> None:
 def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
     """Free the claims of workers proven gone (P41)."""
     data_dir = settings.storage.data_dir
-    lost = queue.release_lost(lambda name: liveness.is_gone(data_dir, name), utcnow())
+    lost = queue.release_lost(
+        # Itself it never takes for gone, though somebody may have cleared data/run.
+        lambda name: name != loop.worker and liveness.is_gone(data_dir, name),
+        utcnow(),
+    )
     for job in lost:
         metrics.claims_released.labels("worker_gone").inc()
         logger.warning(

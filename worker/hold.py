@@ -1,5 +1,6 @@
 """A claim in the hands of a running step: its progress, its pieces, and whether it still holds."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from datetime import datetime
 from app.job import Piece
 from app.queue.port import Claim, Queue
 from worker.work import Stopped
+
+log = logging.getLogger(__name__)
 
 _WRITE_SECONDS = 1.0
 """Progress is written at most once in this time (P43)."""
@@ -45,7 +48,13 @@ class Hold:
         if self.is_lost or moment - self._written_at < _WRITE_SECONDS:
             return
         self._written_at = self._looked_at = moment
-        self.is_lost = not self._queue.report(self._claim, min(max(progress, 0), 1), self._now())
+        try:
+            held = self._queue.report(self._claim, min(max(progress, 0), 1), self._now())
+        except Exception:
+            # A line of progress is not worth an attempt: the result will be tried until it stands.
+            log.exception("progress cannot be written", extra={"job_id": self._claim.job.id})
+        else:
+            self.is_lost = not held
 
     def keep(self, piece: Piece, progress: float) -> None:
         """Store a finished piece; Stopped when the claim is lost."""
@@ -61,6 +70,10 @@ class Hold:
         """True when the step must end: the worker stops, or the claim is no longer its own."""
         if not self.is_lost and self._tick() - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = self._tick()
-            job = self._queue.find(self._claim.job.id)
-            self.is_lost = job is None or job.acquisition_id != self._claim.acquisition_id
+            try:
+                job = self._queue.find(self._claim.job.id)
+            except Exception:
+                log.exception("the claim cannot be seen", extra={"job_id": self._claim.job.id})
+            else:
+                self.is_lost = job is None or job.acquisition_id != self._claim.acquisition_id
         return self.is_lost or self._stopping.is_set()

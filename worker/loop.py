@@ -94,7 +94,7 @@ class Loop:
     ) -> None:
         self._queue = queue
         self._storage = storage
-        self._worker = worker
+        self.worker = worker
         self._scratch = scratch
         self._limits = limits
         self._now = now
@@ -130,7 +130,7 @@ class Loop:
             return Run.IDLE
         claimed = self._queue.claim(
             lane.state,
-            worker=self._worker,
+            worker=self.worker,
             lease_seconds=lane.lease_seconds,
             max_attempts=self._limits.max_attempts,
             now=self._now(),

@@ -172,7 +172,7 @@ def _waiting(job: Job, around: Surroundings, position: int | None) -> Status:
             "limit": around.max_attempts,
         }
         return Status("stuck", gettext("Waiting"), rest)
-    if job.state is State.TRANSCRIBE and position is None:
+    if job.state is State.TRANSCRIBE and job.delay_time is not None and not job.attempts:
         # The engine works on it elsewhere; we only ask now and then.
         return Status("working", gettext("Recognizing"))
     if position is None:

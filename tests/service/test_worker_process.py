@@ -256,3 +256,14 @@ def tail(running: Service) -> str:
     lines = running.log_path.read_text().splitlines()
     ready = [n for n, line in enumerate(lines) if "the worker is ready" in line]
     return lines[ready[1]] if len(ready) > 1 else ""
+
+
+def test_p41_a_worker_never_takes_itself_for_gone(running: Service, long_speech: Path) -> None:
+    """Somebody may have cleared data/run under it."""
+    job = running.hand_in(long_speech)
+    running.start_worker()
+    running.wait(lambda: pieces(running, job) >= 1, 60, "a piece")
+    for lock in (running.data_dir / "run").glob("worker-*.lock"):
+        lock.unlink()
+    assert running.wait_for(job, *END).state is State.DONE
+    assert not [line for line in running.outcomes(job) if "lost" in line]

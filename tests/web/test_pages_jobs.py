@@ -8,10 +8,10 @@ import pytest
 from app.assembly import House
 from app.errors import AppError
 from app.job import Job, State
-from app.queue.port import Buried
+from app.queue.port import Buried, Started
 from app.web.jobs import PAGE_LENGTH
 from tests.web.conftest import Clock
-from tests.web.hands import claim, fail, finish, hand_in, sound
+from tests.web.hands import claim, convert, fail, finish, hand_in, sound
 from tests.web.visitor import HTMX, Visitor
 
 
@@ -225,6 +225,18 @@ def test_waiting_is_told_apart_from_running(signed_in: Visitor, house: House, cl
     assert 'data-tone="stuck"' in rows[paused.id]
     assert "attempt 2 of 5" in rows[paused.id]
     assert "There is no room left on the disk." in rows[paused.id]
+
+
+@pytest.mark.parametrize(("delay", "word"), [(0, "Waiting"), (10, "Recognizing")])
+def test_a_job_in_line_for_the_engine_waits_and_one_at_an_outside_engine_does_not(
+    signed_in: Visitor, house: House, clock: Clock, delay: float, word: str
+) -> None:
+    job = hand_in(house, clock())
+    convert(house, clock())
+    held = claim(house, State.CONVERTED, clock())
+    assert house.queue.finish(held, Started("op", "An engine", delay), clock())
+    row = signed_in.get("/jobs").text.split(f'<tr id="job-{job.id}"')[1].split("</tr>")[0]
+    assert f'<span class="word">{word}</span>' in row
 
 
 def test_the_list_costs_no_more_queries_for_more_jobs(

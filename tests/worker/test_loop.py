@@ -439,3 +439,33 @@ def test_on_a_full_disk_jobs_wait_and_spend_no_attempts(
     assert [record.levelname for record in caplog.records] == ["WARNING"], "said once"
     free[0] = 1000
     assert house.loop.turn(convert) is Run.WORKED
+
+
+@pytest.mark.parametrize("verb", ["report", "find"])
+def test_a_store_fault_while_progress_is_told_costs_no_attempt(house: House, verb: str) -> None:
+    hand_in(house.queue)
+
+    def fall(*args):  # type: ignore[no-untyped-def]
+        raise AppError("disk_full")
+
+    setattr(house.queue, verb, fall)
+
+    def work_on(work: Work) -> StepResult:
+        work.report(0.5)
+        deadline = threading.Event()
+        for _ in range(15):
+            assert not work.stopped()
+            deadline.wait(0.05)
+        return converted()
+
+    assert house.turn(work_on) is Run.WORKED
+
+
+def test_a_damaged_store_is_no_verdict_on_the_recording(house: House) -> None:
+    job = hand_in(house.queue)
+
+    def fall(work: Work) -> StepResult:
+        raise AppError("database_damaged")
+
+    assert house.turn(fall) is Run.FAILED
+    assert house.queue.get(job.id).state is State.CREATED
