@@ -33,6 +33,12 @@ def silence(seconds: float) -> Samples:
     return np.zeros(round(seconds * RATE_HZ), np.int16)
 
 
+def long_speech(seconds: float) -> Samples:
+    """English speech of about that length: one recording over and over, with pauses."""
+    once = np.concatenate([samples(DATA / "english.flac"), silence(1.0)])
+    return np.tile(once, max(1, round(seconds * RATE_HZ / len(once))))
+
+
 def write_wav(path: Path, sound: Samples) -> Path:
     """Write samples as the converter does."""
     with wave.open(str(path), "wb") as file:

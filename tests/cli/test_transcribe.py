@@ -16,6 +16,7 @@ from app.queue.port import JobFilter
 from app.settings import load
 from tests.cli.console import PISAR, Console
 from tests.processes import children_of, is_running, wait_until
+from tests.speech import long_speech, write_wav
 
 DATA = Path(__file__).parent.parent / "data"
 SPEECH = DATA / "english-short.mp3"
@@ -97,8 +98,9 @@ def test_an_interrupted_wait_leaves_the_job_in_the_queue_and_no_process(
 ) -> None:
     # No time to end the step in: the claim must be given back.
     environ = {"PISAR_SERVER__SHUTDOWN_TIMEOUT": "0.1"}
-    command = console.start("transcribe", str(DATA / "english.flac"), **environ)
-    wait_until(lambda: "english.flac: recognizing" in console.err(), 60, console.err())
+    talk = write_wav(console.folder / "talk.wav", long_speech(240))
+    command = console.start("transcribe", str(talk), **environ)
+    wait_until(lambda: "talk.wav: recognizing" in console.err(), 60, console.err())
     children = children_of(command.pid)
     assert children
     command.send_signal(number)

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from app.job import Job, State
 from app.migrate import DATABASE_NAME
 from tests.processes import children_of, is_running, wait_until
 from tests.service.house import ROOT, Service, service
-from tests.speech import DATA, RATE_HZ, reference, samples, silence, word_error_rate, write_wav
+from tests.speech import DATA, RATE_HZ, reference, samples, word_error_rate, write_wav
+from tests.speech import long_speech as speech_of
 
 END = (State.DONE, State.FAILED, State.DEAD)
 pytestmark = pytest.mark.engine
@@ -30,9 +30,7 @@ def running(tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def long_speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four minutes of speech, so that the tiny engine needs several pieces."""
-    speech = samples(DATA / "english.flac")
-    parts = [speech, silence(1.0)] * (240 * RATE_HZ // (len(speech) + RATE_HZ) + 1)
-    return write_wav(tmp_path_factory.mktemp("speech") / "long.wav", np.concatenate(parts))
+    return write_wav(tmp_path_factory.mktemp("speech") / "long.wav", speech_of(240))
 
 
 def once(running: Service, job: Job) -> None:
