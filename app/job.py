@@ -64,7 +64,9 @@ class Job:
     Times are UTC; None means not set. `file` is the current file: a step moves it to its own
     result, while `source_file` stays what the sender handed in. duration_seconds is the decoded
     length. language is what the sender chose (None: detect), detected_language what was heard.
-    ended_from is the active state that a failed or dead job ended in. progress is 0-1.
+    ended_from is the active state that a failed or dead job ended in. progress is 0-1. The order
+    in line is (priority, highest first; turn; seq). polls counts the checks of an operation that
+    still ran; recognition_intent names one that is being started. deleted: in the bin since then.
     """
 
     seq: int
@@ -96,6 +98,11 @@ class Job:
     tg_reply_message_id: int | None
     created: datetime
     updated: datetime
+    priority: int
+    turn: int
+    polls: int
+    recognition_intent: str | None
+    deleted: datetime | None
 
     @property
     def step(self) -> Step | None:

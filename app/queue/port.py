@@ -21,7 +21,7 @@ class NewJob:
     sender names who hands in ("owner:…", "token:…", "anonymous"), for taking turns and for finding
     the same bytes again. dedupe_key makes a repeat give the same job (P46); dedupe_digest says
     whether a repeat carries the same content. With reuse_same_bytes, a job of the same sender
-    with the same bytes is given back instead of a second one.
+    with the same bytes is given back instead of a second one. A higher priority goes first.
     """
 
     file: StoredFile
@@ -34,6 +34,7 @@ class NewJob:
     reuse_same_bytes: bool = False
     tg_chat_id: int | None = None
     tg_reply_message_id: int | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,10 @@ class JobEvent:
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Which jobs a list shows; None and empty mean any."""
+    """Which jobs a list shows; no states mean any. What lies in the bin is shown alone."""
 
     states: Sequence[State] = field(default_factory=tuple)
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,10 @@ class Queue(Protocol):
     def claim(
         self, state: State, *, worker: str, lease_seconds: float, max_attempts: int, now: datetime
     ) -> Claim | Buried | Nothing:
-        """Take the oldest ready job of a state; pauses and leases that ended count as ready."""
+        """Take the first ready job of a state; pauses and leases that ended count as ready.
+
+        The order is (priority, turn, acceptance), P50. A paused step has nothing to do.
+        """
 
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
         """Write progress (0-1) and renew the lease (P43)."""
@@ -157,6 +162,9 @@ class Queue(Protocol):
 
     def pieces(self, job_id: str, engine: str) -> Sequence[Piece]:
         """The kept pieces of a job that this engine made, in order."""
+
+    def intend(self, claim: Claim, intent: str, now: datetime) -> bool:
+        """Name the operation that is about to be started, so that it can be looked up later."""
 
     def finish(self, claim: Claim, result: StepResult, now: datetime) -> bool:
         """Write a step's result and move the job on; attempts go back to 0 (P13)."""
@@ -189,8 +197,41 @@ class Queue(Protocol):
         AppError not_found, or wrong_state when it has ended already.
         """
 
+    def delete(self, job_id: str, now: datetime) -> Job:
+        """Put a job into the bin; an active one is cancelled first (S31).
+
+        Its text is not sent any more; that it was cancelled still is. AppError not_found.
+        """
+
+    def undelete(self, job_id: str, bin_seconds: float, now: datetime) -> Job:
+        """Take a job out of the bin, as it was when it went in.
+
+        AppError not_found once its time in the bin is over, wrong_state when it is not there.
+        """
+
+    def binned(self, bin_seconds: float, limit: int, now: datetime) -> Sequence[Job]:
+        """Some jobs whose time in the bin is over."""
+
+    def files_of(self, job_id: str) -> Sequence[StoredFile]:
+        """All copies of a job's recording."""
+
+    def erase(self, job_id: str, bin_seconds: float, now: datetime) -> bool:
+        """Remove the rows of a job whose time in the bin is over; its files must be gone already.
+
+        False when there is no such job.
+        """
+
+    def pause_step(self, step: Step, now: datetime) -> bool:
+        """Hand out no more jobs for a step; running ones go on. False: it was paused already."""
+
+    def resume_step(self, step: Step) -> bool:
+        """Hand out jobs for a step again. False: it was not paused."""
+
+    def paused_steps(self) -> dict[Step, datetime]:
+        """The paused steps, and since when."""
+
     def get(self, job_id: str) -> Job:
-        """The job, or AppError not_found."""
+        """The job, or AppError not_found: what lies in the bin is not found."""
 
     def find(self, job_id: str) -> Job | None:
         """The job, or None when there is none."""

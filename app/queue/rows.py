@@ -11,7 +11,7 @@ from app.queue.port import JobEvent
 
 JOB_COLUMNS = ", ".join(field.name for field in fields(Job))
 
-_TIMES = frozenset({"delay_time", "acquire_time", "created", "updated"})
+_TIMES = frozenset({"delay_time", "acquire_time", "created", "updated", "deleted"})
 _KINDS = {"state": State, "source": Source, "ended_from": State}
 
 

@@ -3,30 +3,26 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from heapq import merge
-from itertools import islice
 from typing import Any
 
-from app.clock import from_text, later, new_id, new_token, to_text
+from app.clock import later, new_id, new_token, to_text
 from app.db import Connection, Database
 from app.errors import AppError
-from app.job import ACTIVE, RETRY_CAP_SECONDS, STEP_OF, Job, Piece, State, StoredFile, Transcript
+from app.job import ACTIVE, RETRY_CAP_SECONDS, STEP_OF, Job, Piece, State
 from app.queue import rows
+from app.queue.owner import OwnerVerbs
 from app.queue.port import (
     Buried,
     Claim,
     Converted,
     Enqueued,
-    JobEvent,
-    JobFilter,
-    JobPage,
     NewJob,
     Nothing,
     Recognized,
     Started,
     StepResult,
 )
-from app.queue.records import get, jobs, note, note_end, one_job, owe_reply, run, write_held
+from app.queue.records import jobs, note, note_end, one_job, owe_reply, run, write_held
 
 _NEWEST = 2**62
 """A cursor beyond every seq: a list from it starts at the newest job."""
@@ -36,16 +32,26 @@ class _LostError(Exception):
     """The claim is another's by now: undoes the transaction, and the verb answers False."""
 
 
-class SqliteQueue:
+class SqliteQueue(OwnerVerbs):
     """The Queue of app.queue.port on one SQLite file.
 
     pause_cap_seconds is the longest pause that retry() or snooze() is given: a pause that ends
-    later than that from now was set before the clock stepped back, and counts as ended.
+    later than that from now was set before the clock stepped back, and counts as ended. Without
+    takes_turns the order is that of acceptance alone (P50). on_ready is told, after the commit,
+    that a job may have become ready or that a running one may have lost its claim (P40).
     """
 
-    def __init__(self, database: Database, pause_cap_seconds: float = RETRY_CAP_SECONDS) -> None:
-        self._database = database
+    def __init__(
+        self,
+        database: Database,
+        pause_cap_seconds: float = RETRY_CAP_SECONDS,
+        *,
+        takes_turns: bool = True,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(database, on_ready)
         self._pause_cap_seconds = pause_cap_seconds
+        self._takes_turns = takes_turns
 
     def enqueue(self, new: NewJob, now: datetime) -> Enqueued:
         """See port.Queue."""
@@ -54,14 +60,12 @@ class SqliteQueue:
             if standing:
                 return standing
             run(connection, "add_file", asdict(new.file) | {"now": to_text(now)})
-            job = one_job(
-                connection,
-                "add_job",
-                asdict(new) | {"id": new_id(), "file": new.file.id, "now": to_text(now)},
-            )
+            values = asdict(new) | {"id": new_id(), "file": new.file.id, "now": to_text(now)}
+            job = one_job(connection, "add_job", values | self._place(connection, new))
             assert job is not None  # noqa: S101 - an INSERT that did not raise returns its row
             note(connection, job, "accepted", now)
-            return Enqueued(job, created=True)
+        self._on_ready()
+        return Enqueued(job, created=True)
 
     def claim(
         self, state: State, *, worker: str, lease_seconds: float, max_attempts: int, now: datetime
@@ -70,6 +74,7 @@ class SqliteQueue:
         token = new_token()
         values = {
             "state": state,
+            "step": STEP_OF[state],
             "now": to_text(now),
             "horizon": to_text(later(now, self._pause_cap_seconds)),
             "lease_start": to_text(later(now, -lease_seconds)),
@@ -88,6 +93,9 @@ class SqliteQueue:
                 return Nothing(f"another worker took the last job in {state}")
             if job.attempts > max_attempts:
                 return Buried(_bury(connection, job, now))
+            if job.state is ACTIVE[-1] and not job.polls:
+                # By the last step: what runs ahead in the first ones has not been served yet.
+                run(connection, "advance_turns", {"turn": job.turn})
         return Claim(job, STEP_OF[job.state], token, worker, now)
 
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
@@ -112,11 +120,10 @@ class SqliteQueue:
                 )
             return held
 
-    def pieces(self, job_id: str, engine: str) -> Sequence[Piece]:
+    def intend(self, claim: Claim, intent: str, now: datetime) -> bool:
         """See port.Queue."""
-        with self._database.read() as connection:
-            found = run(connection, "pieces", {"id": job_id, "engine": engine})
-            return [rows.piece(row) for row in found]
+        with self._database.transaction() as connection:
+            return write_held(connection, "intend", claim, now, {"recognition_intent": intent})
 
     def finish(self, claim: Claim, result: StepResult, now: datetime) -> bool:
         """See port.Queue."""
@@ -129,15 +136,21 @@ class SqliteQueue:
                 else:
                     _finish_check(connection, claim, result, now)
                 note_end(connection, claim, "success", now)
-                return True
         except _LostError:
             return False
+        self._on_ready()
+        return True
 
     def snooze(self, claim: Claim, delay_seconds: float, now: datetime) -> bool:
         """See port.Queue."""
-        delay_time = to_text(later(now, delay_seconds))
+        job = claim.job
+        values = {
+            "delay_time": to_text(later(now, delay_seconds)),
+            "state": job.state,
+            "priority": job.priority,
+        }
         with self._database.transaction() as connection:
-            return write_held(connection, "snooze", claim, now, {"delay_time": delay_time})
+            return write_held(connection, "snooze", claim, now, values)
 
     def retry(self, claim: Claim, error: AppError, delay_seconds: float, now: datetime) -> bool:
         """See port.Queue."""
@@ -163,7 +176,8 @@ class SqliteQueue:
             held = write_held(connection, "release", claim, now)
             if held:
                 note_end(connection, claim, "released", now)
-            return held
+        self._on_ready()
+        return held
 
     def release_lost(self, is_gone: Callable[[str], bool], now: datetime) -> Sequence[Job]:
         """See port.Queue."""
@@ -185,95 +199,16 @@ class SqliteQueue:
                         error_code=job.error_code,
                     )
                     released.append(job)
+        if released:
+            self._on_ready()
         return released
 
-    def revive(self, job_id: str, now: datetime, *, from_source: bool = False) -> Job:
-        """See port.Queue."""
-        return self._owner_verb("revive", "revived", job_id, now, {"from_source": from_source})
-
-    def cancel(self, job_id: str, now: datetime) -> Job:
-        """See port.Queue."""
-        return self._owner_verb("cancel", "cancelled", job_id, now, {})
-
-    def get(self, job_id: str) -> Job:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            return get(connection, job_id)
-
-    def find(self, job_id: str) -> Job | None:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            return one_job(connection, "job", {"id": job_id})
-
-    def file(self, file_id: str) -> StoredFile:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            row = run(connection, "file", {"id": file_id}).fetchone()
-        if row is None:
-            raise AppError("not_found")
-        return rows.stored_file(row)
-
-    def transcript(self, job_id: str) -> Transcript | None:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            row = run(connection, "transcript", {"id": job_id}).fetchone()
-        return rows.transcript(row) if row else None
-
-    def events(self, job_id: str) -> Sequence[JobEvent]:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            return [rows.event(row) for row in run(connection, "events", {"id": job_id})]
-
-    def page(self, chosen: JobFilter, *, before: int | None, limit: int) -> JobPage:
-        """See port.Queue."""
-        values = {"before": _NEWEST if before is None else before, "limit": limit + 1}
-        with self._database.read() as connection:
-            if chosen.states:
-                lists = [
-                    jobs(connection, "page_of_state", values | {"state": state})
-                    for state in chosen.states
-                ]
-                newest_first = merge(*lists, key=lambda job: job.seq, reverse=True)
-                found = list(islice(newest_first, limit + 1))
-            else:
-                found = jobs(connection, "page_all", values)
-        shown = found[:limit]
-        return JobPage(shown, shown[-1].seq if len(found) > limit else None)
-
-    def counts(self) -> dict[State, int]:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            return {State(row["state"]): row["jobs"] for row in run(connection, "counts", {})}
-
-    def position(self, job: Job) -> int | None:
-        """See port.Queue."""
-        if not job.state.is_active or job.is_running or job.delay_time is not None:
-            return None
-        with self._database.read() as connection:
-            found = run(connection, "position", {"state": job.state, "seq": job.seq}).fetchone()
-        return int(found[0]) or None
-
-    def oldest_waiting(self) -> dict[State, datetime]:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            found = {
-                state: run(connection, "oldest_waiting", {"state": state}).fetchone()
-                for state in ACTIVE
-            }
-        return {state: from_text(row["created"]) for state, row in found.items() if row}
-
-    def _owner_verb(
-        self, statement: str, outcome: str, job_id: str, now: datetime, values: dict[str, Any]
-    ) -> Job:
-        with self._database.transaction() as connection:
-            before = get(connection, job_id)
-            job = one_job(connection, statement, {"id": job_id, "now": to_text(now)} | values)
-            if job is None:
-                raise AppError("wrong_state", f"the job is {before.state}")
-            note(connection, job, outcome, now)
-            if job.state.is_end:
-                owe_reply(connection, job.id, now)
-            return job
+    def _place(self, connection: Connection, new: NewJob) -> dict[str, int]:
+        """A new job's place in line (P50)."""
+        if not self._takes_turns:
+            return {"priority": 0, "turn": 0}
+        row = run(connection, "next_turn", {"sender": new.sender or ""}).fetchall()[0]
+        return {"priority": new.priority, "turn": row["turn"]}
 
 
 def _standing(connection: Connection, new: NewJob) -> Enqueued | None:

@@ -8,11 +8,23 @@ VALUES(:id, :file, :location, :object_key, :size, :sha256, :media_type, :now, :n
 -- name: add_job  a job in its first state
 INSERT INTO transcribe_jobs(
   id, state, source, display_name, language, source_file, file, sender,
-  dedupe_key, dedupe_digest, tg_chat_id, tg_reply_message_id, created, updated)
+  dedupe_key, dedupe_digest, tg_chat_id, tg_reply_message_id, priority, turn, created, updated)
 VALUES(
   :id, 'created', :source, :display_name, :language, :file, :file, :sender,
-  :dedupe_key, :dedupe_digest, :tg_chat_id, :tg_reply_message_id, :now, :now)
+  :dedupe_key, :dedupe_digest, :tg_chat_id, :tg_reply_message_id, :priority, :turn, :now, :now)
 RETURNING {job_columns}
+
+-- name: next_turn  a sender's next turn: after its last one, and after what is being worked on (P50)
+INSERT INTO senders(sender, turn)
+VALUES(:sender, (SELECT turn FROM turn_clock WHERE id = 1) + 1)
+ON CONFLICT(sender) DO UPDATE SET
+  turn = max(turn, (SELECT turn FROM turn_clock WHERE id = 1)) + 1
+RETURNING turn
+
+-- name: advance_turns  the turn that is being worked on
+UPDATE turn_clock
+SET turn = :turn
+WHERE id = 1 AND turn < :turn
 
 -- name: job_by_key  the job that a key was used for
 SELECT {job_columns}
@@ -26,11 +38,12 @@ WHERE source_file IN (SELECT id FROM files WHERE sha256 = :sha256)
   AND sender IS :sender
   AND language IS :language
   AND state NOT IN ('failed', 'dead')
+  AND deleted IS NULL
 ORDER BY seq DESC
 LIMIT 1
 
 -- name: has_work  1 when claim has anything to do in a state, without taking the writer lock
-SELECT
+SELECT NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step) AND (
   EXISTS(
     SELECT 1
     FROM transcribe_jobs INDEXED BY jobs_ready
@@ -54,7 +67,7 @@ SELECT
     FROM transcribe_jobs INDEXED BY jobs_held
     WHERE state = :state
       AND acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
-      AND acquire_time <= :lease_start)
+      AND acquire_time <= :lease_start))
 
 -- name: end_pauses  jobs whose pause has ended become ready; bounded, so a storm cannot hold the lock
 -- Two ranges, not one OR: an OR walks every paused job, 14 ms a claim at 90,000 of them.
@@ -93,7 +106,7 @@ WHERE seq IN (
   LIMIT 100)
 RETURNING {job_columns}
 
--- name: claim  the oldest ready job of a state, claimed and returned in one step (P05, P06)
+-- name: claim  the first ready job of a state, claimed and returned in one step (P05, P06, P50)
 UPDATE transcribe_jobs
 SET acquisition_id = :acquisition_id, acquire_time = :now, worker = :worker,
     attempts = attempts + 1, progress = NULL, updated = :now
@@ -103,7 +116,8 @@ WHERE seq = (
   WHERE state = :state
     AND acquisition_id IS NULL AND delay_time IS NULL
     AND state IN ('created', 'converted', 'transcribe')
-  ORDER BY seq
+    AND NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step)
+  ORDER BY priority DESC, turn, seq
   LIMIT 1)
 RETURNING {job_columns}
 
@@ -146,10 +160,15 @@ SET state = 'converted', file = :file, duration_seconds = :duration_seconds,
     acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
 WHERE id = :id AND acquisition_id = :acquisition_id
 
+-- name: intend  the name of an operation that is about to be started
+UPDATE transcribe_jobs
+SET recognition_intent = :recognition_intent, updated = :now
+WHERE id = :id AND acquisition_id = :acquisition_id
+
 -- name: finish_recognize  the recognize step's columns
 UPDATE transcribe_jobs
 SET state = 'transcribe', recognition_op_id = :recognition_op_id, recognizer = :recognizer,
-    delay_time = :delay_time,
+    recognition_intent = NULL, polls = 0, delay_time = :delay_time,
     attempts = 0, progress = NULL, error_code = NULL, error_text = NULL,
     acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
 WHERE id = :id AND acquisition_id = :acquisition_id
@@ -169,8 +188,20 @@ ON CONFLICT(job) DO UPDATE SET
   updated = excluded.updated
 
 -- name: snooze  back for the next check, as a run without failure (P21)
+-- Behind all that wait now: asked for in the order of acceptance alone, a thousand operations
+-- would keep the first ones busy and never come to the last.
 UPDATE transcribe_jobs
-SET delay_time = :delay_time, attempts = 0, error_code = NULL, error_text = NULL,
+SET delay_time = :delay_time, attempts = 0, polls = polls + 1,
+    turn = max(turn, coalesce((
+      SELECT ready.turn + 1
+      FROM transcribe_jobs AS ready INDEXED BY jobs_ready
+      WHERE ready.state = :state
+        AND ready.acquisition_id IS NULL AND ready.delay_time IS NULL
+        AND ready.state IN ('created', 'converted', 'transcribe')
+        AND ready.priority = :priority
+      ORDER BY ready.turn DESC
+      LIMIT 1), 0)),
+    error_code = NULL, error_text = NULL,
     acquisition_id = NULL, acquire_time = NULL, worker = NULL, updated = :now
 WHERE id = :id AND acquisition_id = :acquisition_id
 
@@ -213,10 +244,10 @@ RETURNING {job_columns}
 UPDATE transcribe_jobs
 SET state = CASE WHEN :from_source THEN 'created' ELSE ended_from END,
     file = CASE WHEN :from_source THEN source_file ELSE file END,
-    ended_from = NULL, attempts = 0, progress = NULL,
+    ended_from = NULL, attempts = 0, polls = 0, recognition_intent = NULL, progress = NULL,
     delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
     error_code = NULL, error_text = NULL, updated = :now
-WHERE id = :id AND state IN ('failed', 'dead')
+WHERE id = :id AND state IN ('failed', 'dead') AND deleted IS NULL
 RETURNING {job_columns}
 
 -- name: cancel  an active job ends by the owner's or the sender's verdict (P48)
@@ -226,6 +257,57 @@ SET state = 'failed', ended_from = state, error_code = 'cancelled', error_text =
     progress = NULL, updated = :now
 WHERE id = :id AND state IN ('created', 'converted', 'transcribe')
 RETURNING {job_columns}
+
+-- name: delete  an ended job goes into the bin (S31)
+UPDATE transcribe_jobs
+SET deleted = :now, updated = :now
+WHERE id = :id AND state IN ('done', 'failed', 'dead') AND deleted IS NULL
+RETURNING {job_columns}
+
+-- name: drop_owed_replies  what is in the bin is not sent any more
+DELETE FROM replies
+WHERE job = :id AND state = 'owed'
+
+-- name: undelete  out of the bin, while it is still there
+UPDATE transcribe_jobs
+SET deleted = NULL, updated = :now
+WHERE id = :id AND deleted > :horizon
+RETURNING {job_columns}
+
+-- name: binned  jobs whose time in the bin is over
+SELECT {job_columns}
+FROM transcribe_jobs INDEXED BY jobs_bin
+WHERE deleted IS NOT NULL AND deleted <= :horizon
+LIMIT :limit
+
+-- name: files_of_job  the rows of a job's copies
+SELECT id, file, size, sha256, media_type, location, object_key
+FROM files
+WHERE id IN (
+  SELECT source_file FROM transcribe_jobs WHERE id = :id
+  UNION SELECT file FROM transcribe_jobs WHERE id = :id
+  UNION SELECT playable_file FROM transcribe_jobs WHERE id = :id)
+
+-- name: erase  a job whose time in the bin is over, and all that belongs to it
+DELETE FROM transcribe_jobs
+WHERE id = :id AND deleted <= :horizon
+
+-- name: erase_file  the row of a copy that no job refers to
+DELETE FROM files
+WHERE id = :file
+
+-- name: pause_step  no more claims for a step
+INSERT INTO paused_steps(step, paused_at)
+VALUES(:step, :now)
+ON CONFLICT(step) DO NOTHING
+
+-- name: resume_step  claims again
+DELETE FROM paused_steps
+WHERE step = :step
+
+-- name: paused_steps  the paused steps and since when
+SELECT step, paused_at
+FROM paused_steps
 
 -- name: owe_reply  the reply to a sender who can be answered (P25: HTTP has nobody to answer)
 INSERT INTO replies(job, verdict, created, updated)
@@ -245,7 +327,12 @@ FROM job_events
 WHERE job = :id
 ORDER BY id
 
--- name: job  one job
+-- name: job  one job, unless it lies in the bin
+SELECT {job_columns}
+FROM transcribe_jobs
+WHERE id = :id AND deleted IS NULL
+
+-- name: job_anywhere  one job, in the bin too
 SELECT {job_columns}
 FROM transcribe_jobs
 WHERE id = :id
@@ -262,15 +349,22 @@ WHERE job = :id
 
 -- name: page_all  jobs of every state, newest first
 SELECT {job_columns}
-FROM transcribe_jobs
-WHERE seq < :before
+FROM transcribe_jobs INDEXED BY jobs_all
+WHERE deleted IS NULL AND seq < :before
+ORDER BY seq DESC
+LIMIT :limit
+
+-- name: page_bin  jobs in the bin, newest first
+SELECT {job_columns}
+FROM transcribe_jobs INDEXED BY jobs_bin
+WHERE deleted IS NOT NULL AND seq < :before
 ORDER BY seq DESC
 LIMIT :limit
 
 -- name: page_of_state  jobs of one state, newest first
 SELECT {job_columns}
 FROM transcribe_jobs INDEXED BY jobs_list
-WHERE state = :state AND seq < :before
+WHERE state = :state AND deleted IS NULL AND seq < :before
 ORDER BY seq DESC
 LIMIT :limit
 
@@ -279,18 +373,25 @@ SELECT state, jobs
 FROM job_counts
 
 -- name: position  how many ready jobs of the state come before this one, itself included
-SELECT count(*)
-FROM transcribe_jobs INDEXED BY jobs_ready
-WHERE state = :state
-  AND acquisition_id IS NULL AND delay_time IS NULL
-  AND state IN ('created', 'converted', 'transcribe')
-  AND seq <= :seq
+SELECT (
+  SELECT count(*)
+  FROM transcribe_jobs INDEXED BY jobs_ready
+  WHERE state = :state
+    AND acquisition_id IS NULL AND delay_time IS NULL
+    AND state IN ('created', 'converted', 'transcribe')
+    AND priority > :priority
+) + (
+  SELECT count(*)
+  FROM transcribe_jobs INDEXED BY jobs_ready
+  WHERE state = :state
+    AND acquisition_id IS NULL AND delay_time IS NULL
+    AND state IN ('created', 'converted', 'transcribe')
+    AND priority = :priority AND (turn, seq) <= (:turn, :seq))
 
 -- name: oldest_waiting  when the oldest ready job of a state was accepted
 SELECT created
-FROM transcribe_jobs INDEXED BY jobs_ready
-WHERE state = :state
+FROM transcribe_jobs INDEXED BY jobs_list
+WHERE state = :state AND deleted IS NULL
   AND acquisition_id IS NULL AND delay_time IS NULL
-  AND state IN ('created', 'converted', 'transcribe')
 ORDER BY seq
 LIMIT 1
