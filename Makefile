@@ -7,7 +7,11 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
-BENCHES := $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py,$(wildcard benchmarks/*.py)))
+INSTALLED_BENCH := $(VENV)/.installed-bench
+# A module or a package with a __main__ is a benchmark; the soak is long and runs when asked for.
+BENCHES := $(patsubst benchmarks/%,bench-%,$(filter-out benchmarks/soak, \
+	$(patsubst %/__main__.py,%,$(wildcard benchmarks/*/__main__.py)) \
+	$(basename $(wildcard benchmarks/*.py))))
 LOCK := CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --generate-hashes \
 	--allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
@@ -19,6 +23,7 @@ help:
 	@echo 'make test     install what the tests need and run all of them'
 	@echo 'make check    format, lint, types, import rules, templates, tests: what .ci/run runs'
 	@echo 'make bench    print the figures of every benchmark: $(BENCHES)'
+	@echo '             one of them: make bench-queue ARGS=--quick; the long one: make bench-soak'
 	@echo 'make lock     pin the package tree anew after a change in pyproject.toml'
 	@echo 'make clean    remove .venv and the caches; the data directory stays'
 
@@ -51,13 +56,18 @@ templates: dev
 
 bench: $(BENCHES)
 
+bench-queue: $(INSTALLED_BENCH)
+	$(BIN)/python -m benchmarks.queue $(ARGS)
+
 bench-%: dev
-	$(BIN)/python -m benchmarks.$*
+	$(BIN)/python -m benchmarks.$* $(ARGS)
 
 lock: dev
 	$(LOCK) --build-deps-for editable --output-file requirements.lock pyproject.toml
 	$(LOCK) --build-deps-for editable --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock pyproject.toml
+	$(LOCK) --build-deps-for editable --extra bench --constraint requirements-dev.lock \
+		--output-file requirements-bench.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -78,4 +88,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 $(INSTALLED_DEV): $(INSTALLED) requirements-dev.lock
 	@echo 'Installing what the tests need …'
 	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(INSTALLED_BENCH): $(INSTALLED_DEV) requirements-bench.lock
+	@echo 'Installing the queues that ours is measured beside …'
+	@$(PIP_INSTALL) --require-hashes -r requirements-bench.lock
 	@touch $@
