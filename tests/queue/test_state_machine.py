@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from app.clock import later
 from app.errors import AppError
-from app.job import ACTIVE, REVIVABLE, State, backoff_seconds
+from app.job import ACTIVE, REVIVABLE, STEP_OF, State, backoff_seconds
 from app.migrate import open_database
 from app.queue.port import Buried, Claim, Nothing
 from app.queue.sqlite import SqliteQueue
@@ -44,6 +44,7 @@ class Modelled:
     attempts: int = 0
     ended_from: State | None = None
     name: str = "talk.ogg"
+    is_deleted: bool = False
     finishes: dict[State, int] = field(default_factory=dict)
 
     def free(self) -> None:
@@ -63,6 +64,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = SqliteQueue(self.database, CAP)
         self.now = START
         self.jobs: dict[str, Modelled] = {}
+        self.paused: set[State] = set()
 
     def teardown(self) -> None:
         self.database.close()
@@ -83,12 +85,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(target=claims, state=st.sampled_from(ACTIVE), worker=WORKERS)
     def somebody_claims(self, state: State, worker: str):  # type: ignore[no-untyped-def]
-        ready = self._ready(state)
+        ready = [] if state in self.paused else self._ready(state)
         taken = claim(self.queue, state, self.now, worker, LEASE, LIMIT)
         if not ready:
             assert isinstance(taken, Nothing)
             return multiple()
-        job_id = min(ready, key=lambda each: self.jobs[each].order)
+        job_id = min(ready, key=self._place)
         known = self.jobs[job_id]
         known.attempts += 1
         if known.attempts > LIMIT:
@@ -192,6 +194,38 @@ class QueueMachine(RuleBasedStateMachine):
         known.ended_from, known.state, known.pause_end = known.state, State.FAILED, None
         known.free()
 
+    @rule(data=st.data())
+    def the_owner_deletes(self, data: st.DataObject) -> None:
+        job_id = self._any(data)
+        if job_id is None:
+            return
+        known = self.jobs[job_id]
+        self.queue.delete(job_id, self.now)
+        known.is_deleted = True
+        if known.state in ACTIVE:
+            known.ended_from, known.state, known.pause_end = known.state, State.FAILED, None
+            known.free()
+
+    @rule(data=st.data())
+    def the_owner_takes_out_of_the_bin(self, data: st.DataObject) -> None:
+        binned = [job_id for job_id, known in self.jobs.items() if known.is_deleted]
+        if not binned:
+            return
+        job_id = data.draw(st.sampled_from(binned))
+        # The clock may have stepped either way since; a long bin forgives it.
+        self.queue.undelete(job_id, 365 * 86400, self.now)
+        self.jobs[job_id].is_deleted = False
+
+    @rule(state=st.sampled_from(ACTIVE))
+    def the_owner_pauses_a_step(self, state: State) -> None:
+        assert self.queue.pause_step(STEP_OF[state], self.now) == (state not in self.paused)
+        self.paused.add(state)
+
+    @rule(state=st.sampled_from(ACTIVE))
+    def the_owner_resumes_a_step(self, state: State) -> None:
+        assert self.queue.resume_step(STEP_OF[state]) == (state in self.paused)
+        self.paused.discard(state)
+
     @rule(data=st.data(), name=st.sampled_from(["one", "two"]))
     def the_owner_edits_a_name(self, data: st.DataObject, name: str) -> None:
         job_id = self._any(data)
@@ -207,13 +241,19 @@ class QueueMachine(RuleBasedStateMachine):
     def no_job_is_lost_or_doubled(self) -> None:
         counts = self.queue.counts()
         expected = {
-            state: sum(known.state is state for known in self.jobs.values()) for state in State
+            state: sum(
+                known.state is state and not known.is_deleted for known in self.jobs.values()
+            )
+            for state in State
         }
         assert counts == expected
 
     @invariant()
     def every_row_is_as_the_model_says(self) -> None:
         for job_id, known in self.jobs.items():
+            if known.is_deleted:
+                assert self.queue.find(job_id) is None
+                continue
             row = self.queue.get(job_id)
             assert row.state is known.state
             assert row.acquisition_id == known.token
@@ -245,7 +285,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _any(self, data: st.DataObject) -> str | None:
         # In the order of acceptance: ids are random, and a replay must draw the same job.
-        return data.draw(st.sampled_from(list(self.jobs))) if self.jobs else None
+        seen = [job_id for job_id, known in self.jobs.items() if not known.is_deleted]
+        return data.draw(st.sampled_from(seen)) if seen else None
+
+    def _place(self, job_id: str) -> tuple[int, int]:
+        # What is owed to whom is tested apart; here, that the claim keeps to the row's own place.
+        return self.queue.get(job_id).turn, self.jobs[job_id].order
 
     def _is_refused(self, verb, job_id: str) -> None:  # type: ignore[no-untyped-def]
         try:
