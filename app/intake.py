@@ -20,6 +20,10 @@ from app.storage.port import Draft, Storage
 log = logging.getLogger(__name__)
 
 NAME_LENGTH = 255
+OWNER_PREFIX = "owner:"
+"""What the name of a signed-in owner begins with, where a job keeps its sender."""
+COMMAND = "command"
+"""The sender of what the console hands in."""
 _NAMELESS = "recording"
 # Control characters would break headers and lines; bidirectional marks would let a name show
 # itself backwards ("gpj.exe"); a name of invisible signs would be nothing to click on.
@@ -72,6 +76,7 @@ class Intake:
             dedupe_key=_scoped(sender, idempotency_key),
             dedupe_digest=_digest(file, language) if idempotency_key else None,
             reuse_same_bytes=reuse_same_bytes,
+            priority=_priority(sender),
         )
         return self._enqueue(new, now)
 
@@ -85,6 +90,7 @@ class Intake:
             display_name=old.display_name,
             language=old.language,
             sender=sender,
+            priority=_priority(sender),
         )
         return self._enqueue(new, now).job
 
@@ -114,6 +120,12 @@ def check_language(language: str | None) -> None:
 def clean_name(name: str) -> str:
     """The sender's file name as it may be shown: no control or direction marks, bounded."""
     return _UNSHOWABLE.sub("", name).strip()[:NAME_LENGTH] or _NAMELESS
+
+
+def _priority(sender: str | None) -> int:
+    """The owner's own goes first (P50); the console is the owner's as well."""
+    is_owners = sender is not None and (sender == COMMAND or sender.startswith(OWNER_PREFIX))
+    return int(is_owners)
 
 
 def _scoped(sender: str | None, key: str | None) -> str | None:

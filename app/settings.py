@@ -67,6 +67,7 @@ class Worker(_Section):
     convert_slots: int = Field(1, ge=0, le=64)
     recognize_slots: int = Field(1, ge=0, le=64)
     check_slots: int = Field(1, ge=0, le=64)
+    fair_turns: bool = True
     max_attempts: int = Field(5, ge=1)
     retry_cap: float = Field(300, gt=0)
     convert_lease: float = Field(8 * 3600, gt=0)
@@ -91,6 +92,17 @@ class Recognizer(_Section):
     check_delay: float = Field(5, gt=0)
 
 
+class Retention(_Section):
+    """How long what is no longer wanted is kept (S31)."""
+
+    bin_days: int = Field(7, ge=0, le=36500)
+
+    @property
+    def bin_seconds(self) -> float:
+        """How long a deleted job can be brought back."""
+        return self.bin_days * 86400.0
+
+
 class Log(_Section):
     """What is logged and how; `auto` means JSON unless it goes to a terminal."""
 
@@ -107,6 +119,7 @@ class Settings(_Section):
     intake: Intake = Intake()
     worker: Worker = Worker()
     recognizer: Recognizer = Recognizer()
+    retention: Retention = Retention()
     log: Log = Log()
 
     @property

@@ -66,6 +66,12 @@ class Hold:
         if self.is_lost:
             raise Stopped
 
+    def intend(self, intent: str) -> None:
+        """Store the name of an operation that is about to be begun; Stopped when it is lost."""
+        self.is_lost = self.is_lost or not self._queue.intend(self._claim, intent, self._now())
+        if self.is_lost:
+            raise Stopped
+
     def stopped(self) -> bool:
         """True when the step must end: the worker stops, or the claim is no longer its own."""
         if not self.is_lost and self._tick() - self._looked_at >= _LOOK_SECONDS:

@@ -25,8 +25,9 @@ class Work:
     file is the job's current file. folder is this claim's own scratch directory on the
     storage's disk, removed when the step ends. report() writes progress (0-1) and renews the
     lease; call it as often as you like, it is written at most once a second. keep() stores a
-    finished piece. stopped() turns True when the claim is lost, the job was cancelled or the
-    worker stops: the step then kills its child within a second and raises Stopped.
+    finished piece. intend() stores the name of an operation before it is begun elsewhere; Stopped
+    when the claim is lost. stopped() turns True when the claim is lost, the job was cancelled or
+    the worker stops: the step then kills its child within a second and raises Stopped.
     """
 
     job: Job
@@ -35,4 +36,5 @@ class Work:
     report: Callable[[float], None]
     keep: Callable[[Piece, float], None]
     pieces: Callable[[str], Sequence[Piece]]
+    intend: Callable[[str], None]
     stopped: Callable[[], bool]

@@ -16,14 +16,13 @@ from app.cli.jobs import reason, rendered
 from app.cli.progress import Progress
 from app.clock import utcnow
 from app.errors import AppError
-from app.intake import check_language
+from app.intake import COMMAND, check_language
 from app.job import Job, Source, State
 from app.process import EXIT_BAD_SETTINGS, EXIT_FAILED, EXIT_INTERRUPTED
 from app.settings import Settings, load
 from app.storage.port import Draft
 from app.transcripts import MEDIA_TYPES
 
-_SENDER = "command"
 _LOOK_SECONDS = 0.2
 _BLOCK_BYTES = 1 << 20
 _EARLY_ENDS = 3
@@ -117,7 +116,7 @@ def _accept(house: House, path: Path, language: str | None) -> Job:
         source=Source.API,
         display_name=path.name,
         language=language,
-        sender=_SENDER,
+        sender=COMMAND,
         now=utcnow(),
     )
     return enqueued.job

@@ -8,6 +8,7 @@ from flask import Flask, Request, Response, g, request
 from flask_login import LoginManager, UserMixin, current_user
 
 from app.clock import new_token
+from app.intake import OWNER_PREFIX
 from app.owners import ApiToken, Session
 from app.web import htmx
 from app.web.services import now, services
@@ -60,7 +61,7 @@ def sender() -> str:
     if found := token():
         return f"token:{found.id}"
     if signed_in := session():
-        return f"owner:{signed_in.owner}"
+        return f"{OWNER_PREFIX}{signed_in.owner}"
     return "anonymous"
 
 

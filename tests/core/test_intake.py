@@ -415,3 +415,22 @@ def _told(line: str, data_dir: Path) -> str:
 def _in_order(seen: list[str], *wanted: str) -> bool:
     found = iter(seen)
     return all(any(re.fullmatch(one, line) for line in found) for one in wanted)
+
+
+@pytest.mark.parametrize(
+    ("sender", "priority"),
+    [
+        ("owner:1", 1),
+        ("command", 1),
+        ("token:1", 0),
+        ("telegram:7", 0),
+        ("anonymous", 0),
+        (None, 0),
+    ],
+)
+def test_p50_what_the_owner_hands_in_goes_first(
+    door: Door, sender: str | None, priority: int
+) -> None:
+    job = door.hand_in(sender=sender).job
+    assert job.priority == priority
+    assert door.intake.again(job.id, sender, door.now).priority == priority

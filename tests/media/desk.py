@@ -60,6 +60,7 @@ def work(
         report=report,
         keep=lambda piece, progress: None,
         pieces=lambda engine: [],
+        intend=lambda intent: None,
         stopped=stopped,
     )
 

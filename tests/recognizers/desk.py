@@ -49,7 +49,7 @@ class Desk:
         return cls(recognizer, Audio(path, len(sound) / RATE_HZ, language))
 
     def recognize(self) -> Result:
-        operation_id = self.recognizer.start(self.audio)
+        operation_id = self.recognizer.start(self.audio, "intent")
         answer = self.recognizer.poll(operation_id, self.audio, self.work())
         assert isinstance(answer, Result), answer
         return answer
@@ -63,6 +63,7 @@ class Desk:
             report=self._report,
             keep=self._keep,
             pieces=lambda engine: [piece for piece in self.kept if piece.engine == engine],
+            intend=lambda intent: None,
             stopped=lambda: self.is_stopped(),
         )
 

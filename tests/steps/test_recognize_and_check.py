@@ -39,7 +39,10 @@ class FarAway:
         self.answers = list(answers)
         self.asked: list[tuple[str, Audio]] = []
 
-    def start(self, audio: Audio) -> str:
+    def find(self, intent: str) -> str | None:
+        return None
+
+    def start(self, audio: Audio, intent: str) -> str:
         return "operation-7"
 
     def poll(self, operation_id: str, audio: Audio, work: Work) -> Pending | Result | Refused:
@@ -74,6 +77,7 @@ class Bench:
             report=lambda progress: None,
             keep=lambda piece, progress: queue.save_piece(claim, piece, progress, START) or None,
             pieces=lambda engine: queue.pieces(claim.job.id, engine),
+            intend=lambda intent: queue.intend(claim, intent, START) or None,
             stopped=lambda: False,
         )
 

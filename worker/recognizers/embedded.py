@@ -56,7 +56,11 @@ class EmbeddedRecognizer:
         """The languages that the model knows."""
         return self._model.languages if self._model else ()
 
-    def start(self, audio: Audio) -> str:
+    def find(self, intent: str) -> str | None:
+        """Nothing to find: start() begins nothing outside this machine."""
+        return None
+
+    def start(self, audio: Audio, intent: str) -> str:
         """Give an operation id; the work itself is done by poll()."""
         self._find_model()
         return f"embedded:{self.name}"

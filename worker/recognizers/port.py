@@ -68,8 +68,15 @@ class Recognizer(Protocol):
     def languages(self) -> Sequence[str]:
         """The ISO 639-1 codes a sender may choose from."""
 
-    def start(self, audio: Audio) -> str:
-        """Begin, and give the operation's id."""
+    def find(self, intent: str) -> str | None:
+        """The id of the operation that an earlier start() with this intent began.
+
+        None when none was begun, or when the engine cannot tell: then start() comes again with
+        the same intent, so that one that takes idempotency keys begins nothing twice.
+        """
+
+    def start(self, audio: Audio, intent: str) -> str:
+        """Begin, and give the operation's id; intent is this operation's own name, kept before."""
 
     def poll(self, operation_id: str, audio: Audio, work: Work) -> Pending | Result | Refused:
         """Ask for the operation; a local engine does the whole work here.

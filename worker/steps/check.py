@@ -4,7 +4,7 @@ from app.queue.port import Recognized
 from app.settings import Settings
 from app.storage.port import Storage
 from worker.recognizers.port import Audio, Pending, Recognizer, Refused
-from worker.steps.recognize import audio_of
+from worker.steps.recognize import audio_of, begin
 from worker.work import Snooze, Work
 
 
@@ -28,4 +28,4 @@ class CheckStep:
 
     def _operation_id(self, work: Work, audio: Audio) -> str:
         # A job without one can only start anew; that loses nothing.
-        return work.job.recognition_op_id or self._recognizer.start(audio)
+        return work.job.recognition_op_id or begin(work, self._recognizer, audio)

@@ -1,5 +1,6 @@
 """The recognize step: hands the converted recording to the recognizer."""
 
+from app.clock import new_token
 from app.queue.port import Started
 from app.settings import Settings
 from app.storage.port import Storage
@@ -17,12 +18,27 @@ class RecognizeStep:
 
     def run(self, work: Work) -> Started:
         """Start the operation; the check step asks for its result."""
-        operation_id = self._recognizer.start(audio_of(work, self._storage))
+        operation_id = begin(work, self._recognizer, audio_of(work, self._storage))
         return Started(
             recognition_op_id=operation_id,
             recognizer=self._recognizer.label,
             check_delay_seconds=self._recognizer.first_check_delay_seconds,
         )
+
+
+def begin(work: Work, recognizer: Recognizer, audio: Audio) -> str:
+    """The id of the job's operation: of the one that was begun already, or of a new one.
+
+    The intent is stored before the engine is asked. A worker that ends between the engine's
+    answer and the stored id leaves it behind, and the next one does not pay a second time.
+    """
+    intent = work.job.recognition_intent
+    if intent is not None and (found := recognizer.find(intent)) is not None:
+        return found
+    if intent is None:
+        intent = new_token()
+        work.intend(intent)
+    return recognizer.start(audio, intent)
 
 
 def audio_of(work: Work, storage: Storage) -> Audio:
