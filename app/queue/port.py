@@ -154,6 +154,9 @@ class Queue(Protocol):
         The order is (priority, turn, acceptance), P50. A paused step has nothing to do.
         """
 
+    def has_work(self, state: State, *, lease_seconds: float, now: datetime) -> bool:
+        """True when claim() would find something to do, asked without keeping a writer waiting."""
+
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
         """Write progress (0-1) and renew the lease (P43)."""
 
@@ -236,8 +239,14 @@ class Queue(Protocol):
     def find(self, job_id: str) -> Job | None:
         """The job, or None when there is none."""
 
+    def find_binned(self, job_id: str) -> Job | None:
+        """The job when it lies in the bin, or None."""
+
     def file(self, file_id: str) -> StoredFile:
         """The file row, or AppError not_found."""
+
+    def shown_file(self, file_id: str) -> StoredFile:
+        """The row of a file of a job that is not in the bin, or AppError not_found."""
 
     def transcript(self, job_id: str) -> Transcript | None:
         """The text with its segments; None before the job is done."""

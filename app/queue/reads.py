@@ -39,13 +39,18 @@ class Reads:
         with self._database.read() as connection:
             return one_job(connection, "job", {"id": job_id})
 
-    def file(self, file_id: str) -> StoredFile:
+    def find_binned(self, job_id: str) -> Job | None:
         """See port.Queue."""
         with self._database.read() as connection:
-            row = run(connection, "file", {"id": file_id}).fetchone()
-        if row is None:
-            raise AppError("not_found")
-        return rows.stored_file(row)
+            return one_job(connection, "binned_job", {"id": job_id})
+
+    def file(self, file_id: str) -> StoredFile:
+        """See port.Queue."""
+        return self._file("file", file_id)
+
+    def shown_file(self, file_id: str) -> StoredFile:
+        """See port.Queue."""
+        return self._file("shown_file", file_id)
 
     def transcript(self, job_id: str) -> Transcript | None:
         """See port.Queue."""
@@ -109,3 +114,10 @@ class Reads:
         with self._database.read() as connection:
             found = run(connection, "paused_steps", {}).fetchall()
         return {Step(row["step"]): from_text(row["paused_at"]) for row in found}
+
+    def _file(self, statement: str, file_id: str) -> StoredFile:
+        with self._database.read() as connection:
+            row = run(connection, statement, {"id": file_id}).fetchone()
+        if row is None:
+            raise AppError("not_found")
+        return rows.stored_file(row)

@@ -332,15 +332,23 @@ SELECT {job_columns}
 FROM transcribe_jobs
 WHERE id = :id AND deleted IS NULL
 
--- name: job_anywhere  one job, in the bin too
+-- name: binned_job  one job that lies in the bin
 SELECT {job_columns}
 FROM transcribe_jobs
-WHERE id = :id
+WHERE id = :id AND deleted IS NOT NULL
 
 -- name: file  one file row
 SELECT id, file, size, sha256, media_type, location, object_key
 FROM files
 WHERE id = :id
+
+-- name: shown_file  one file row, unless what it belongs to lies in the bin
+SELECT id, file, size, sha256, media_type, location, object_key
+FROM files
+WHERE id = :id
+  AND (EXISTS(SELECT 1 FROM transcribe_jobs WHERE source_file = :id AND deleted IS NULL)
+    OR EXISTS(SELECT 1 FROM transcribe_jobs WHERE file = :id AND deleted IS NULL)
+    OR EXISTS(SELECT 1 FROM transcribe_jobs WHERE playable_file = :id AND deleted IS NULL))
 
 -- name: transcript  the text of a job
 SELECT transcription_text, segments

@@ -39,7 +39,7 @@ def stored(collection: str, record: str, name: str) -> BaseResponse:
     """A stored file, for whoever knows its record and its stored name (S10)."""
     if collection != COLLECTION:
         raise AppError("not_found")
-    file = services().queue.file(record)
+    file = services().queue.shown_file(record)
     if not hmac.compare_digest(file.file.encode(), name.encode()):
         raise AppError("not_found")
     extension = file.file.rpartition(".")[2]
