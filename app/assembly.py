@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from app import liveness
+from app import bell, liveness
 from app.clock import utcnow
 from app.db import Database
 from app.intake import Intake
@@ -50,7 +51,9 @@ def opened(settings: Settings, role: str) -> Iterator[House]:
     try:
         presence = Presence(data_dir, role)
         try:
-            queue = SqliteQueue(database, settings.worker.retry_cap)
+            queue = SqliteQueue(
+                database, settings.worker.retry_cap, on_ready=partial(bell.ring, data_dir)
+            )
             storage = LocalStorage(data_dir, presence.scratch)
             intake = Intake(settings, queue, storage)
             owners = Owners(database, settings.panel)

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from app import bell
 from app.clock import new_id
 
 WORKER = "worker"
@@ -72,21 +73,23 @@ def workers_alive(data_dir: Path) -> int:
 
 
 def sweep(data_dir: Path) -> int:
-    """Remove what ended processes left behind; gives how many scratch directories went.
+    """Remove what ended processes left behind; gives how many there were.
 
-    Safe at any time: a scratch directory is made after its lock is held, so that one without a
-    live lock belongs to nobody.
+    Safe at any time: scratch directory and bell are made after the lock is held, so that those
+    without a live lock belong to nobody.
     """
-    gone = [path for path in _scratch_paths(data_dir) if is_gone(data_dir, path.name)]
-    for path in gone:
-        shutil.rmtree(path, ignore_errors=True)
-        _lock_path(data_dir, path.name).unlink(missing_ok=True)
+    left_by = {*_with_scratch(data_dir), *bell.names(data_dir)}
+    gone = [name for name in left_by if is_gone(data_dir, name)]
+    for name in gone:
+        shutil.rmtree(_scratch_path(data_dir, name), ignore_errors=True)
+        bell.path_of(data_dir, name).unlink(missing_ok=True)
+        _lock_path(data_dir, name).unlink(missing_ok=True)
     return len(gone)
 
 
-def _scratch_paths(data_dir: Path) -> Sequence[Path]:
+def _with_scratch(data_dir: Path) -> Sequence[str]:
     folder = data_dir / "tmp"
-    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    return [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
 def _lock_path(data_dir: Path, name: str) -> Path:

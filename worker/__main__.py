@@ -8,8 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 
-from app import liveness, log, metrics
+from app import bell, liveness, log, metrics
+from app.bell import Bell
 from app.clock import utcnow
 from app.errors import AppError
 from app.job import State, Step
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 EXIT_BAD_SETTINGS = 78
 _SWEEP_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
+_LOST_SECONDS = 1.0
+"""However long the poll: a killed worker's job is free within two seconds (P41)."""
 _ALARM_GRACE_SECONDS = 1.0
 _CONVERT_ROOM_BYTES = 16 * 1024**2
 """Eight minutes of converted sound. On a fuller disk a job would only spend its attempts, and so
@@ -52,15 +56,20 @@ def main() -> int:
         logger.critical("%s", error.message, extra={"code": error.code})
         return EXIT_BAD_SETTINGS if error.code == "database_newer" else 1
     presence = Presence(data_dir, liveness.WORKER)
+    # Before the first look for work: what is accepted after it rings.
+    own_bell = Bell(data_dir, presence.name)
     recognizer = EmbeddedRecognizer(settings)
     try:
-        queue = SqliteQueue(database, settings.worker.retry_cap)
+        # Its own lanes tell each other.
+        ring_others = partial(bell.ring, data_dir, presence.name)
+        queue = SqliteQueue(database, settings.worker.retry_cap, on_ready=ring_others)
         storage = LocalStorage(data_dir, presence.scratch)
         loop = _loop(settings, queue, storage, presence)
         metrics.serve(settings.worker.metrics_port, "worker.metrics_port")
-        _run(settings, loop, _lanes(settings, storage, recognizer), queue)
+        _run(settings, loop, _lanes(settings, storage, recognizer), queue, own_bell)
     finally:
         recognizer.close()
+        own_bell.close()
         presence.close()
         database.close()
     return 0
@@ -106,7 +115,9 @@ def _lanes(settings: Settings, storage: LocalStorage, recognizer: Recognizer) ->
     )
 
 
-def _run(settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue) -> None:
+def _run(
+    settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue, own_bell: Bell
+) -> None:
     """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
     signals = _signal_pipe()
     # The lanes start the children, and a child is told to end with the thread that started it.
@@ -114,7 +125,10 @@ def _run(settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue) ->
         threading.Thread(target=loop.serve, args=(lane,), name=f"{lane.step}-{slot}")
         for slot, lane in enumerate(lanes)
     ]
-    # In a thread too: this one must hear the signal while the store keeps a writer waiting.
+    # In threads too: this one must hear the signal while the store keeps a writer waiting.
+    threads.append(
+        threading.Thread(target=loop.watch, args=(lanes, own_bell), name="watch"),
+    )
     threads.append(
         threading.Thread(target=_clear_up, args=(settings, queue, loop), name="clear-up")
     )
@@ -127,7 +141,7 @@ def _run(settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue) ->
                 # The other steps would go on and this one never: a new process does all.
                 raise RuntimeError("a thread of the worker has ended")
     finally:
-        _stop(settings, loop, threads)
+        _stop(settings, loop, threads, own_bell)
 
 
 def _signal_pipe() -> int:
@@ -153,7 +167,7 @@ def _clear_up(settings: Settings, queue: Queue, loop: Loop) -> None:
                 liveness.sweep(data_dir)
         except Exception:
             logger.exception("what ended processes left cannot be looked at")
-        loop.draining.wait(settings.worker.poll_interval)
+        loop.draining.wait(min(settings.worker.poll_interval, _LOST_SECONDS))
 
 
 def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
@@ -174,7 +188,9 @@ def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:
         loop.wake()
 
 
-def _stop(settings: Settings, loop: Loop, threads: Sequence[threading.Thread]) -> None:
+def _stop(
+    settings: Settings, loop: Loop, threads: Sequence[threading.Thread], own_bell: Bell
+) -> None:
     begun = time.monotonic()
     # The kernel's own end, should what follows wait for ever: closing the store takes the writer
     # lock, which a stopped process may be holding.
@@ -184,6 +200,7 @@ def _stop(settings: Settings, loop: Loop, threads: Sequence[threading.Thread]) -
     )
     loop.draining.set()
     loop.wake()
+    own_bell.strike()
     _join(threads, begun + settings.server.shutdown_timeout)
     loop.stopping.set()
     _join(threads, begun + settings.server.force_shutdown_timeout)
