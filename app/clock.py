@@ -24,16 +24,21 @@ def to_text(moment: datetime) -> str:
     """The stored form of a moment; a naive datetime is a ValueError."""
     if moment.tzinfo is None:
         raise ValueError("a stored time needs a time zone")
+    # Not strftime: its %Y writes a year before 1000 with fewer digits, and bytes would compare
+    # wrongly.
     utc = moment.astimezone(UTC)
-    # Not %Y: it writes a year before 1000 with fewer digits, and bytes would compare wrongly.
-    return f"{utc.year:04d}-{utc:%m-%d %H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+    day = f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}"
+    return f"{day} {utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}.{utc.microsecond // 1000:03d}Z"
 
 
 def from_text(text: str) -> datetime:
     """The moment that a stored form names; any other form is a ValueError."""
     if not _TEXT_FORM.fullmatch(text):
         raise ValueError("not a stored time")
-    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%fZ").replace(tzinfo=UTC)
+    # Not strptime, at three times the cost; nor fromisoformat, which from 3.14 on takes 24:00.
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    return datetime(year, month, day, hour, minute, second, int(text[20:23]) * 1000, UTC)
 
 
 def to_rfc3339(moment: datetime) -> str:
@@ -48,7 +53,12 @@ def later(moment: datetime, seconds: float) -> datetime:
 
 def new_id() -> str:
     """A fresh record id: 15 of [a-z0-9] from the system's random source (S03), about 77 bits."""
-    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH))
+    # One number from the random source: a choice for each sign asked the kernel 15 times or more.
+    number, signs = secrets.randbelow(len(_ID_ALPHABET) ** ID_LENGTH), []
+    for _ in range(ID_LENGTH):
+        number, sign = divmod(number, len(_ID_ALPHABET))
+        signs.append(_ID_ALPHABET[sign])
+    return "".join(signs)
 
 
 def new_token() -> str:
