@@ -1,18 +1,22 @@
 """Rows of the store as objects, and back; the list of a job's columns is Job's own (S07)."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 from app.clock import from_text
 from app.job import Job, Piece, Segment, Source, State, Step, StoredFile, Transcript
 from app.queue.port import JobEvent
 
-JOB_COLUMNS = ", ".join(field.name for field in fields(Job))
+_JOB_FIELDS = tuple(field.name for field in fields(Job))
+JOB_COLUMNS = ", ".join(_JOB_FIELDS)
 
-_TIMES = frozenset({"delay_time", "acquire_time", "created", "updated", "deleted"})
-_KINDS = {"state": State, "source": Source, "ended_from": State}
+_TIMES = ("delay_time", "acquire_time", "created", "updated", "deleted")
+_CONVERSIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
+    *((name, from_text) for name in _TIMES),
+    *(("state", State), ("source", Source), ("ended_from", State)),
+)
 
 
 class Row(Protocol):
@@ -23,14 +27,10 @@ class Row(Protocol):
 
 def job(row: Row) -> Job:
     """The job that a row of transcribe_jobs holds."""
-    values = {}
-    for field in fields(Job):
-        value = row[field.name]
-        if value is not None and field.name in _TIMES:
-            value = from_text(value)
-        elif value is not None and field.name in _KINDS:
-            value = _KINDS[field.name](value)
-        values[field.name] = value
+    values = {name: row[name] for name in _JOB_FIELDS}
+    for name, made_of in _CONVERSIONS:
+        if values[name] is not None:
+            values[name] = made_of(values[name])
     return Job(**values)
 
 
@@ -73,7 +73,7 @@ def transcript(row: Row) -> Transcript:
 
 def segments_json(segments: Sequence[Segment]) -> str:
     """The stored form of segments: a JSON list of objects."""
-    return json.dumps([asdict(segment) for segment in segments], ensure_ascii=False)
+    return json.dumps([vars(segment) for segment in segments], ensure_ascii=False)
 
 
 def _segments(text: str) -> tuple[Segment, ...]:

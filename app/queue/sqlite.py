@@ -1,7 +1,6 @@
 """The queue on SQLite: the verbs of port.py, each one short transaction of named statements."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -59,8 +58,8 @@ class SqliteQueue(OwnerVerbs):
             standing = _standing(connection, new)
             if standing:
                 return standing
-            run(connection, "add_file", asdict(new.file) | {"now": to_text(now)})
-            values = asdict(new) | {"id": new_id(), "file": new.file.id, "now": to_text(now)}
+            run(connection, "add_file", vars(new.file) | {"now": to_text(now)})
+            values = vars(new) | {"id": new_id(), "file": new.file.id, "now": to_text(now)}
             job = one_job(connection, "add_job", values | self._place(connection, new))
             assert job is not None  # noqa: S101 - an INSERT that did not raise returns its row
             note(connection, job, "accepted", now)
@@ -109,7 +108,7 @@ class SqliteQueue(OwnerVerbs):
                 run(
                     connection,
                     "add_piece",
-                    asdict(piece)
+                    vars(piece)
                     | {
                         "id": claim.job.id,
                         "segments": rows.segments_json(piece.segments),
@@ -252,7 +251,7 @@ def _bury(connection: Connection, claimed: Job, now: datetime) -> Job:
 
 
 def _finish_convert(connection: Connection, claim: Claim, result: Converted, now: datetime) -> None:
-    run(connection, "add_file", asdict(result.file) | {"now": to_text(now)})
+    run(connection, "add_file", vars(result.file) | {"now": to_text(now)})
     values = {
         "file": result.file.id,
         "duration_seconds": result.duration_seconds,
