@@ -125,6 +125,7 @@ class Loop:
         self._now = now
         self._poll_seconds = poll_seconds
         self._rests = {state: _Rest() for state in ACTIVE}
+        self._rings = 0
         self._had_room = True
         self.draining = threading.Event()
         self.stopping = threading.Event()
@@ -160,6 +161,7 @@ class Loop:
             if was_rung:
                 self.draining.wait(_HUSH_SECONDS)
             was_rung = bell.wait(self._poll_seconds)
+            self._rings += was_rung
 
     def wake(self) -> None:
         """End the rest of every lane."""
@@ -202,7 +204,7 @@ class Loop:
         if claim.job.error_code == "lease_ended":
             metrics.claims_released.labels("lease_ended").inc()
             log.warning("taken over: its lease had ended", extra=_facts(claim))
-        hold = Hold(self._queue, claim, self.stopping, self._now)
+        hold = Hold(self._queue, claim, self.stopping, self._now, lambda: self._rings)
         folder = self._scratch / f"step-{claim.job.id}-{claim.job.attempts}"
         started = time.monotonic()
         try:
@@ -295,12 +297,14 @@ class Loop:
                 self.stopping.wait(_FAULT_PAUSE_SECONDS)
 
     def _wake_for_work(self, lanes: Sequence[Lane]) -> None:
-        leases = {lane.state: lane.lease_seconds for lane in lanes}
-        for state, lease_seconds in leases.items():
+        # Mostly there is no job at all, which is quickly seen.
+        jobs = self._queue.counts()
+        for state, lease_seconds in {lane.state: lane.lease_seconds for lane in lanes}.items():
             rest = self._rests[state]
             # A lane that is awake, or about to lie down, only has to look once more.
-            if not rest.sleepers or self._queue.has_work(
-                state, lease_seconds=lease_seconds, now=self._now()
+            if jobs.get(state) and (
+                not rest.sleepers
+                or self._queue.has_work(state, lease_seconds=lease_seconds, now=self._now())
             ):
                 rest.wake()
 

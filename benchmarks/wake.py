@@ -1,0 +1,150 @@
+"""Q06: how soon a waiting worker takes a job up, with the bell and by the poll alone.
+
+    python -m benchmarks.wake --rounds 200 --idle-seconds 60
+
+The worker is `python -m worker` with the default settings. A round hands in bytes that are no
+recording, at a random moment of the poll, and waits until the worker has claimed the job, as
+another process sees it; then until the job has ended and the worker rests again. The time runs
+from the commit that makes the job accepted. CPU is user and system time of the worker process,
+all threads together, from the kernel's clock of that process, while nothing is handed in.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from app import bell
+from app.assembly import House, opened
+from app.clock import utcnow
+from app.intake import Intake
+from app.job import Job, Source
+from app.liveness import COMMAND
+from app.queue.sqlite import SqliteQueue
+from app.settings import Settings, child_environment, load
+from tests.processes import wait_until
+
+_LOOK_SECONDS = 0.0002
+_MS = 1000.0
+_IS_UNTOUCHED = "SELECT state = 'created' AND attempts = 0 FROM transcribe_jobs WHERE id = ?"
+_SETTLE_SECONDS = 3.0
+"""From the worker's start to the first figure: imports and the first sweep are not waiting."""
+
+
+class Hands:
+    """Hands jobs in, and notes when each was accepted."""
+
+    def __init__(self, house: House, ring: Callable[[], None]) -> None:
+        self._house = house
+        self._ring = ring
+        self._accepted_at = 0.0
+        queue = SqliteQueue(house.database, on_ready=self._note)
+        self._intake = Intake(house.settings, queue, house.storage)
+
+    def seconds_to_claim(self) -> float:
+        """Hand one job in; gives how long it waited, and returns when all is quiet again."""
+        time.sleep(random.uniform(0, self._house.settings.worker.poll_interval))  # noqa: S311
+        job = self._hand_in()
+        while not self._is_taken_up(job):
+            time.sleep(_LOOK_SECONDS)
+        seconds = time.perf_counter() - self._accepted_at
+        wait_until(lambda: not self._house.queue.get(job.id).state.is_active, 60, "its end")
+        return seconds
+
+    def _hand_in(self) -> Job:
+        draft = self._intake.draft()
+        draft.write(b"no recording at all")
+        return self._intake.accept(
+            draft,
+            source=Source.API,
+            display_name="wake",
+            language=None,
+            sender=None,
+            now=utcnow(),
+        ).job
+
+    def _note(self) -> None:
+        self._accepted_at = time.perf_counter()
+        self._ring()
+
+    def _is_taken_up(self, job: Job) -> bool:
+        # By hand: reading a whole job so often would keep the worker's core busy.
+        with self._house.database.read() as connection:
+            (is_untouched,) = connection.execute(_IS_UNTOUCHED, (job.id,)).fetchone()
+        return not is_untouched
+
+
+def main() -> None:
+    """Print the figures of Q06."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--idle-seconds", type=float, default=60)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pisar-bench-") as name:
+        settings = load(
+            {"PISAR_STORAGE__DATA_DIR": f"{name}/data", "PISAR_WORKER__METRICS_PORT": "0"}
+        )
+        with opened(settings, COMMAND) as house, _worker(settings) as pid:
+            time.sleep(_SETTLE_SECONDS)
+            idle = _idle_ms_per_second(pid, options.idle_seconds)
+            _compare(house, options.rounds)
+    print(f"idle CPU of the worker: {idle:.2f} ms a second (Q06: at most 2)")
+
+
+def _compare(house: House, rounds: int) -> None:
+    """The two ways take turns, since other work on the machine comes and goes."""
+    ways = {
+        "bell": Hands(house, partial(bell.ring, house.settings.storage.data_dir)),
+        "poll alone": Hands(house, lambda: None),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, hands in ways.items():
+            seconds[name].append(hands.seconds_to_claim())
+    print(f"accepted to claimed, ms, {rounds} rounds each (Q06: p50 at most 5, p99 at most 50)")
+    print(f"{'':<12}{'p50':>8}{'p99':>8}{'max':>8}")
+    for name, found in seconds.items():
+        found.sort()
+        figures = (found[rounds // 2], found[min(rounds * 99 // 100, rounds - 1)], found[-1])
+        print(f"{name:<12}" + "".join(f"{figure * _MS:>8.1f}" for figure in figures))
+
+
+@contextmanager
+def _worker(settings: Settings) -> Iterator[int]:
+    log_path = Path(settings.storage.data_dir) / "worker.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "worker"],
+            env=os.environ | child_environment(settings),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        wait_until(lambda: "the worker is ready" in log_path.read_text(), 60, "a ready worker")
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _idle_ms_per_second(pid: int, seconds: float) -> float:
+    before, began = _cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    return (_cpu_seconds(pid) - before) / (time.monotonic() - began) * _MS
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Like clock_getcpuclockid(3): /proc/PID/stat counts in steps of 10 ms, too rough for this."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+if __name__ == "__main__":
+    main()
