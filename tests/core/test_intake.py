@@ -199,7 +199,7 @@ def test_cu13_a_senders_name_is_never_part_of_a_path(door: Door, tmp_path: Path,
     assert path == door.data_dir / "storage" / "files" / file.id / file.file
 
 
-def test_p46_the_same_key_gives_the_same_job(door: Door) -> None:
+def test_p46_hazard_21_the_same_key_gives_the_same_job(door: Door) -> None:
     first = door.hand_in(idempotency_key="k1")
     again = door.hand_in(idempotency_key="k1", display_name="other name.ogg")
     assert first.created and not again.created
@@ -233,7 +233,7 @@ def test_without_a_key_the_same_bytes_are_two_jobs(door: Door) -> None:
     assert door.hand_in(idempotency_key="").created
 
 
-def test_cu06_five_at_once_with_one_key_are_one_job_and_one_file(
+def test_cu06_hazard_21_five_at_once_with_one_key_are_one_job_and_one_file(
     data_dir: Path, door: Door, crew: Crew
 ) -> None:
     for number in range(6):
@@ -255,7 +255,7 @@ def test_cu06_five_at_once_of_the_same_bytes_are_one_job_when_asked_to_reuse(
     assert len(door.files()) == door.jobs() == 1
 
 
-def test_p46_a_hand_in_cut_off_between_commit_and_answer_is_found_again(
+def test_p46_hazard_21_a_hand_in_cut_off_between_commit_and_answer_is_found_again(
     data_dir: Path, door: Door, tmp_path: Path
 ) -> None:
     told = tmp_path / "told"

@@ -64,7 +64,7 @@ def test_many_who_ask_at_once_never_judge_a_living_one_gone(
         assert [asker.result() for asker in inside] == [0] * 4
 
 
-def test_p41_a_killed_process_is_gone_at_once_although_its_child_lives_on(
+def test_p41_hazard_15_a_killed_process_is_gone_at_once_although_its_child_lives_on(
     data_dir: Path, presence: Presence
 ) -> None:
     with Crew(1) as crew:

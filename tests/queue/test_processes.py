@@ -50,7 +50,7 @@ def test_p05_p06_three_workers_share_a_line_without_gap_twin_or_leap(
     assert all(share == sorted(share) for share in shares)
 
 
-def test_p06_jobs_of_one_millisecond_are_claimed_in_the_order_they_were_accepted(
+def test_p06_hazard_25_jobs_of_one_millisecond_are_claimed_in_the_order_they_were_accepted(
     queue: SqliteQueue, database: Database
 ) -> None:
     accepted = [hand_in(queue).id for _ in range(1000)]

@@ -64,7 +64,9 @@ def columns(connection: Connection, table: str) -> dict[str, tuple[str, bool]]:
     return {row[1]: (row[2], not row[3] and not row[5]) for row in found}
 
 
-def test_s07_the_fields_of_a_job_are_the_columns_of_its_table_in_order(raw: Connection) -> None:
+def test_s07_hazard_23_the_fields_of_a_job_are_the_columns_of_its_table_in_order(
+    raw: Connection,
+) -> None:
     assert [field.name for field in fields(Job)] == list(columns(raw, "transcribe_jobs"))
 
 
@@ -105,7 +107,7 @@ def is_taken(connection: Connection, table: str, column: str, value: object) -> 
     return True
 
 
-def test_p12_every_time_column_of_every_table_refuses_every_other_form(raw: Connection) -> None:
+def test_p12_cq07_hazard_05_every_time_column_refuses_every_other_form(raw: Connection) -> None:
     raw.execute("PRAGMA synchronous = OFF")  # hundreds of small commits that nobody keeps
     raw.execute("PRAGMA foreign_keys = OFF")
     raw.execute("DROP TRIGGER count_deleted_job")  # else the strange rows are counted
@@ -251,7 +253,7 @@ def test_a_possible_job_is_taken(jobs: Connection, changes: dict[str, Any]) -> N
         {"delay_time": ""},
     ],
 )
-def test_an_impossible_job_is_refused(jobs: Connection, changes: dict[str, Any]) -> None:
+def test_hazard_06_an_impossible_job_is_refused(jobs: Connection, changes: dict[str, Any]) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         insert(jobs, "transcribe_jobs", GOOD_JOB | changes)
 
@@ -271,7 +273,7 @@ def test_an_impossible_job_is_refused(jobs: Connection, changes: dict[str, Any])
         {"sha256": "G" * 64},
     ],
 )
-def test_an_impossible_file_is_refused(raw: Connection, changes: dict[str, Any]) -> None:
+def test_hazard_06_an_impossible_file_is_refused(raw: Connection, changes: dict[str, Any]) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         insert(raw, "files", GOOD_FILE | changes)
 
@@ -296,7 +298,9 @@ def test_s03_ids_are_issued_in_the_one_form(queue: SqliteQueue) -> None:
     assert all(re.fullmatch(r"[a-z0-9]{15}", one) for one in ids)
 
 
-def test_p06_an_acceptance_number_is_never_used_twice(raw: Connection, queue: SqliteQueue) -> None:
+def test_p06_hazard_24_an_acceptance_number_is_never_used_twice(
+    raw: Connection, queue: SqliteQueue
+) -> None:
     newest = [hand_in(queue).seq for _ in range(3)][-1]
     raw.execute("DELETE FROM transcribe_jobs")
     assert hand_in(queue).seq > newest

@@ -59,7 +59,7 @@ def test_p07_a_claimed_job_is_not_handed_out_within_its_lease(queue: Queue) -> N
 
 
 @pytest.mark.parametrize("state", ACTIVE)
-def test_p08_only_the_holder_writes_the_result(queue: Queue, state: State) -> None:
+def test_p08_hazard_01_only_the_holder_writes_the_result(queue: Queue, state: State) -> None:
     job = to_state(queue, state)
     first = held(queue, state)
     second = held(queue, state, at(LEASE))
@@ -77,7 +77,7 @@ def test_p08_only_the_holder_writes_the_result(queue: Queue, state: State) -> No
     assert queue.finish(second, RESULTS[state](), at(LEASE + 2))
 
 
-def test_p08_the_same_worker_that_lost_a_job_and_got_it_again_has_a_new_claim(
+def test_p08_hazard_02_the_same_worker_that_lost_a_job_and_got_it_again_has_a_new_claim(
     queue: Queue,
 ) -> None:
     hand_in(queue)
@@ -99,7 +99,7 @@ def test_p08_a_lost_convert_leaves_no_file_row(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("state", ACTIVE)
-def test_p09_a_step_leaves_the_columns_of_others_alone(
+def test_p09_hazard_03_a_step_leaves_the_columns_of_others_alone(
     queue: Queue, database: object, state: State
 ) -> None:
     job = to_state(queue, state)
@@ -158,7 +158,9 @@ def test_p14_the_claim_beyond_the_limit_buries_the_job(queue: Queue) -> None:
     assert queue.events(job.id)[-1].outcome == "dead"
 
 
-def test_p14_a_job_that_takes_its_worker_down_each_time_dies_as_well(queue: Queue) -> None:
+def test_p14_hazard_17_a_job_that_takes_its_worker_down_each_time_dies_as_well(
+    queue: Queue,
+) -> None:
     job = hand_in(queue)
     for _ in range(MAX_ATTEMPTS):
         held(queue)
@@ -335,7 +337,7 @@ def test_p44_a_released_job_has_spent_no_attempt_and_is_ready_at_once(queue: Que
     assert held(queue, now=at(2)).job.attempts == 2
 
 
-def test_p46_the_same_key_gives_the_same_job(queue: Queue) -> None:
+def test_p46_hazard_21_the_same_key_gives_the_same_job(queue: Queue) -> None:
     first = hand_in(queue, dedupe_key="http:a:1", dedupe_digest="x")
     again = hand_in(queue, dedupe_key="http:a:1", dedupe_digest="x")
     assert again.id == first.id
@@ -371,7 +373,7 @@ def test_p47_the_reply_stands_in_the_transaction_that_ends_the_job(
 
 @pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("state", ACTIVE)
-def test_p48_cancel_ends_an_active_job_and_its_claim(
+def test_p48_hazard_03_cancel_ends_an_active_job_and_its_claim(
     queue: Queue, state: State, running: bool
 ) -> None:
     job = to_state(queue, state)
@@ -416,7 +418,7 @@ def test_finished_pieces_are_kept_until_the_text_is_written(queue: Queue) -> Non
     assert queue.transcript(job.id) == recognized().transcript
 
 
-def test_q23_a_clock_set_back_hides_no_waiting_job(queue: Queue) -> None:
+def test_q23_hazard_04_a_clock_set_back_hides_no_waiting_job(queue: Queue) -> None:
     ready, paused = hand_in(queue, at(7200)), hand_in(queue, at(7200))
     assert held(queue, now=at(0)).job.id == ready.id
     assert queue.retry(held(queue, now=at(7200)), CRASH, 16, at(7200))

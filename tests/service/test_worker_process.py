@@ -61,7 +61,7 @@ def test_a_recording_becomes_text(running: Service) -> None:
     once(running, job)
 
 
-def test_p44_sigterm_gives_the_job_back_uncounted_and_leaves_no_child(
+def test_p44_hazard_26_sigterm_gives_the_job_back_uncounted_and_leaves_no_child(
     running: Service, long_speech: Path
 ) -> None:
     job = running.hand_in(long_speech)
@@ -79,7 +79,7 @@ def test_p44_sigterm_gives_the_job_back_uncounted_and_leaves_no_child(
     once(running, job)
 
 
-def test_p41_killed_in_mid_convert_the_job_is_done_by_the_next_worker(
+def test_p41_cq01_killed_in_mid_convert_the_job_is_done_by_the_next_worker(
     running: Service, long_speech: Path
 ) -> None:
     job = running.hand_in(long_speech)
@@ -87,7 +87,7 @@ def test_p41_killed_in_mid_convert_the_job_is_done_by_the_next_worker(
     outlived(running, job, "convert")
 
 
-def test_p41_killed_in_mid_recognize_the_job_is_done_by_the_next_worker(
+def test_p41_cq01_killed_in_mid_recognize_the_job_is_done_by_the_next_worker(
     running: Service, long_speech: Path
 ) -> None:
     job = running.hand_in(long_speech)
@@ -95,7 +95,7 @@ def test_p41_killed_in_mid_recognize_the_job_is_done_by_the_next_worker(
     outlived(running, job, "recognize")
 
 
-def test_cm17_killed_in_mid_check_the_finished_pieces_are_not_done_again(
+def test_cm17_cq01_killed_in_mid_check_the_finished_pieces_are_not_done_again(
     running: Service, long_speech: Path
 ) -> None:
     job = running.hand_in(long_speech)

@@ -83,7 +83,7 @@ def test_a_worker_goes_on_when_what_others_left_cannot_be_cleared_up(tmp_path: P
         assert process.wait(20) == 0
 
 
-def test_p44_a_worker_ends_though_another_process_holds_the_writer_lock_for_ever(
+def test_p44_hazard_26_a_worker_ends_though_another_process_holds_the_writer_lock(
     tmp_path: Path,
 ) -> None:
     with worker(tmp_path) as process:
