@@ -5,17 +5,32 @@ PISAR_<SECTION>__<KEY>_FILE names. load() reports every fault at once.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 GIB = 1024**3
 MAX_RECORDING_BYTES = 8 * GIB
 """The largest recording (S13): six hours with room for video. Every door honours this one."""
 
+EVERYBODY = "everybody"
+"""The word of telegram.allow that opens the bot to all."""
+
+_BOT_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,100}")
 _PREFIX = "PISAR_"
 _CONFIG_KEY = "PISAR_CONFIG"
 _DEFAULT_CONFIG = "pisar.toml"
@@ -92,6 +107,57 @@ class Recognizer(_Section):
     check_delay: float = Field(5, gt=0)
 
 
+class Telegram(_Section):
+    """The bot: without a token there is none, and nothing else changes."""
+
+    token: SecretStr | None = None
+    api_url: str = Field("https://api.telegram.org", pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")
+    local: bool = False
+    mode: Literal["polling", "webhook"] = "polling"
+    webhook_url: str = Field("", pattern=r"^(https?://[^\s/?#@]+(/[^\s?#]*)?)?$")
+    webhook_port: int = Field(8081, ge=1, le=65535)
+    allow: tuple[int, ...] | Literal["everybody"] = ()
+    group_mode: Literal["all", "on_request", "off"] = "all"
+    message_limit: int = Field(4000, ge=100, le=4096)
+    max_parts: int = Field(10, ge=1, le=100)
+    update_timeout: int = Field(10, ge=1, le=50)
+    request_timeout: float = Field(30, gt=0)
+    delivery_wait: float = Field(60, gt=0)
+    link_lifetime: int = Field(86400, ge=60)
+    metrics_port: int = Field(9103, ge=0, le=65535)
+
+    @field_validator("token")
+    @classmethod
+    def _is_token(cls, value: SecretStr | None) -> SecretStr | None:
+        # An empty variable is a way to say "none"; what is no token would end up in an address.
+        if value is None or not value.get_secret_value():
+            return None
+        if not _BOT_TOKEN.fullmatch(value.get_secret_value()):
+            raise PydanticCustomError("bot_token", "a bot's token as @BotFather gives it")
+        return value
+
+    @field_validator("allow", mode="before")
+    @classmethod
+    def _is_list(cls, value: object) -> object:
+        """An environment variable has its numbers between commas."""
+        if isinstance(value, str):
+            if value.strip() == EVERYBODY:
+                return EVERYBODY
+            value = [part for part in value.split(",") if part.strip()]
+        try:
+            return tuple(int(part) for part in value)  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            # Raised below, so that the value is in no chain.
+            pass
+        raise PydanticCustomError("allow", 'numbers of users and chats, or "everybody"')
+
+    @model_validator(mode="after")
+    def _knows_where(self) -> "Telegram":
+        if self.mode == "webhook" and not self.webhook_url:
+            raise PydanticCustomError("webhook", "webhook_url too, for mode = webhook")
+        return self
+
+
 class Retention(_Section):
     """How long what is no longer wanted is kept (S31)."""
 
@@ -119,6 +185,7 @@ class Settings(_Section):
     intake: Intake = Intake()
     worker: Worker = Worker()
     recognizer: Recognizer = Recognizer()
+    telegram: Telegram = Telegram()
     retention: Retention = Retention()
     log: Log = Log()
 

@@ -175,3 +175,45 @@ def test_i04_a_secret_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> Non
 def test_i04_what_is_no_secret_comes_from_no_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"server\.host_file: there is no such setting"):
         load({"PISAR_SERVER__HOST_FILE": str(tmp_path / "x")})
+
+
+BOT_TOKEN = "123456:canary-canary-canary-canary-canary"
+
+
+def test_without_a_token_there_is_no_bot() -> None:
+    assert load({}).telegram.token is None
+    assert load({"PISAR_TELEGRAM__TOKEN": ""}).telegram.token is None
+
+
+def test_p29_a_token_that_is_none_is_refused_without_being_shown() -> None:
+    for wrong in (f"{BOT_TOKEN}/../x", f"{BOT_TOKEN} ", "canary", f"x{BOT_TOKEN}"):
+        with pytest.raises(SettingsError) as found:
+            load({"PISAR_TELEGRAM__TOKEN": wrong})
+        assert "telegram.token: expected a bot's token" in str(found.value)
+        assert "canary" not in str(found.value)
+    kept = load({"PISAR_TELEGRAM__TOKEN": BOT_TOKEN})
+    assert "canary" not in repr(kept)
+
+
+def test_p29_a_malformed_api_address_does_not_show_the_token() -> None:
+    for wrong in ("telegram", "ftp://x", "http://u:p@x", "http:// x", "http://x?y=1"):
+        with pytest.raises(SettingsError) as found:
+            load({"PISAR_TELEGRAM__TOKEN": BOT_TOKEN, "PISAR_TELEGRAM__API_URL": wrong})
+        assert "telegram.api_url" in str(found.value)
+        assert "canary" not in str(found.value)
+
+
+def test_the_chats_of_a_variable_stand_between_commas() -> None:
+    def allowed(text: str) -> object:
+        return load({"PISAR_TELEGRAM__ALLOW": text}).telegram.allow
+
+    assert allowed("5, -100200,") == (5, -100200)
+    assert allowed(" everybody ") == "everybody"
+    assert allowed("") == ()
+    with pytest.raises(SettingsError, match="expected numbers of users"):
+        allowed("5,me")
+
+
+def test_a_webhook_needs_its_address() -> None:
+    with pytest.raises(SettingsError, match="webhook_url too"):
+        load({"PISAR_TELEGRAM__MODE": "webhook"})
