@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -87,18 +88,37 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--idle-seconds", type=float, default=60)
     options = parser.parse_args()
+    rounds = options.rounds
     with tempfile.TemporaryDirectory(prefix="pisar-bench-") as name:
-        settings = load(
-            {"PISAR_STORAGE__DATA_DIR": f"{name}/data", "PISAR_WORKER__METRICS_PORT": "0"}
-        )
-        with opened(settings, COMMAND) as house, _worker(settings) as pid:
-            time.sleep(_SETTLE_SECONDS)
-            idle = _idle_ms_per_second(pid, options.idle_seconds)
-            _compare(house, options.rounds)
-    print(f"idle CPU of the worker: {idle:.2f} ms a second (Q06: at most 2)")
+        wakes = measure(Path(name), rounds, options.idle_seconds)
+    print(f"accepted to claimed, ms, {rounds} rounds each (Q06: p50 at most 5, p99 at most 50)")
+    print(f"{'':<12}{'p50':>8}{'p99':>8}{'max':>8}")
+    for name, found in wakes.seconds.items():
+        figures = (found[rounds // 2], found[min(rounds * 99 // 100, rounds - 1)], found[-1])
+        print(f"{name:<12}" + "".join(f"{figure * _MS:>8.1f}" for figure in figures))
+    print(f"idle CPU of the worker: {wakes.idle_ms:.2f} ms a second (Q06: at most 2)")
 
 
-def _compare(house: House, rounds: int) -> None:
+@dataclass(frozen=True)
+class Wakes:
+    """Seconds from accepted to claimed by each way, sorted; CPU ms a second of an idle worker."""
+
+    seconds: Mapping[str, Sequence[float]]
+    idle_ms: float
+
+
+def measure(folder: Path, rounds: int, idle_seconds: float) -> Wakes:
+    """A service in a folder of its own, first left alone, then woken so many times by each way."""
+    settings = load(
+        {"PISAR_STORAGE__DATA_DIR": f"{folder}/data", "PISAR_WORKER__METRICS_PORT": "0"}
+    )
+    with opened(settings, COMMAND) as house, _worker(settings) as pid:
+        time.sleep(_SETTLE_SECONDS)
+        idle_ms = _idle_ms_per_second(pid, idle_seconds)
+        return Wakes(_compared(house, rounds), idle_ms)
+
+
+def _compared(house: House, rounds: int) -> Mapping[str, Sequence[float]]:
     """The two ways take turns, since other work on the machine comes and goes."""
     ways = {
         "bell": Hands(house, partial(bell.ring, house.settings.storage.data_dir)),
@@ -108,12 +128,7 @@ def _compare(house: House, rounds: int) -> None:
     for _ in range(rounds):
         for name, hands in ways.items():
             seconds[name].append(hands.seconds_to_claim())
-    print(f"accepted to claimed, ms, {rounds} rounds each (Q06: p50 at most 5, p99 at most 50)")
-    print(f"{'':<12}{'p50':>8}{'p99':>8}{'max':>8}")
-    for name, found in seconds.items():
-        found.sort()
-        figures = (found[rounds // 2], found[min(rounds * 99 // 100, rounds - 1)], found[-1])
-        print(f"{name:<12}" + "".join(f"{figure * _MS:>8.1f}" for figure in figures))
+    return {name: sorted(found) for name, found in seconds.items()}
 
 
 @contextmanager
