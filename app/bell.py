@@ -86,7 +86,7 @@ def names(data_dir: Path) -> Sequence[str]:
 
 def _ring(path: str) -> None:
     # Nobody listening is ENXIO, a full bell EAGAIN: it rings already. Anything else: see above.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             os.write(descriptor, b"!")

@@ -14,6 +14,7 @@ from app.clock import utcnow
 from app.db import Database
 from app.job import State, Step
 from app.liveness import WORKER, Presence
+from app.queue.port import StepResult
 from app.queue.sqlite import SqliteQueue
 from app.storage.local import LocalStorage
 from tests.processes import wait_until
@@ -21,7 +22,7 @@ from tests.queue.hands import converted, hand_in, held, recognized, to_state
 from tests.service.house import Service, service
 from tests.worker.test_process import until_ready, worker
 from worker.hold import Hold
-from worker.loop import Lane, Limits, Loop
+from worker.loop import Lane, Limits, Loop, Run
 from worker.work import Work
 
 AN_HOUR = 3600.0
@@ -51,7 +52,7 @@ class Resting:
         self.turns: list[State] = []
         turn = self.loop.turn
 
-        def counted(lane: Lane):  # type: ignore[no-untyped-def]
+        def counted(lane: Lane) -> Run:
             self.turns.append(lane.state)
             return turn(lane)
 
@@ -90,7 +91,7 @@ class _Doing:
         self._resting = resting
         self._step = step
 
-    def run(self, work: Work):  # type: ignore[no-untyped-def]
+    def run(self, work: Work) -> StepResult:
         self._resting.done.append(self._step)
         return converted() if self._step is Step.CONVERT else recognized()
 
@@ -143,12 +144,30 @@ def test_p40_a_lost_ring_is_made_good_by_the_poll(polling: Resting) -> None:
 def test_p40_a_job_that_comes_while_a_lane_lies_down_is_not_slept_through(
     data_dir: Path, resting: Resting
 ) -> None:
-    """Rung between the look that found nothing and the rest, with an hour until the poll."""
+    """Rung between the turn that found nothing and the rest, with an hour until the poll."""
     resting.start()
-    for number in range(1, 51):
-        hand_in(resting.queue)
-        ring(data_dir)
-        wait_until(lambda n=number: len(resting.done) == n, SOON, "the job was done")  # type: ignore[misc]
+    turn, wait, waits = resting.loop.turn, resting.bell.wait, [0]
+    is_first = True
+
+    def watched(seconds: float) -> bool:
+        waits[0] += 1
+        return wait(seconds)
+
+    def interrupted(lane: Lane) -> Run:
+        nonlocal is_first
+        run = turn(lane)
+        if lane.state is State.CREATED and is_first:
+            is_first = False
+            hand_in(resting.queue)
+            before = waits[0]
+            ring(data_dir)
+            wait_until(lambda: waits[0] > before, SOON, "the watch has looked, and waits again")
+        return run
+
+    resting.bell.wait = watched  # type: ignore[method-assign]
+    resting.loop.turn = interrupted  # type: ignore[method-assign]
+    resting.loop.wake()
+    wait_until(lambda: resting.done == [Step.CONVERT], SOON, "the job was done")
 
 
 def test_p40_a_storm_of_rings_costs_a_hundred_looks_a_second_at_most(
