@@ -7,7 +7,7 @@ from typing import Any
 from app.clock import later, new_id, new_token, to_text
 from app.db import Connection, Database
 from app.errors import AppError
-from app.job import ACTIVE, RETRY_CAP_SECONDS, STEP_OF, Job, Piece, State
+from app.job import ACTIVE, RETRY_CAP_SECONDS, STEP_OF, Job, Piece, State, backoff_seconds
 from app.queue import rows
 from app.queue.owner import OwnerVerbs
 from app.queue.port import (
@@ -22,6 +22,10 @@ from app.queue.port import (
     StepResult,
 )
 from app.queue.records import jobs, note, note_end, one_job, owe_reply, run, write_held
+
+_LOSSES_AT_ONCE = 2
+"""So often a job whose worker was lost is ready again at once. From then on it may be what ends its
+workers, and pauses as after a failure: at the head of the line it would let nobody else through."""
 
 _NEWEST = 2**62
 """A cursor beyond every seq: a list from it starts at the newest job."""
@@ -195,10 +199,17 @@ class SqliteQueue(OwnerVerbs):
                         worker=worker,
                         error_code=job.error_code,
                     )
+                    self._pause_lost(connection, job, now)
                     released.append(job)
         if released:
             self._on_ready()
         return released
+
+    def _pause_lost(self, connection: Connection, job: Job, now: datetime) -> None:
+        if job.attempts > _LOSSES_AT_ONCE:
+            pause = backoff_seconds(job.attempts, self._pause_cap_seconds)
+            values = {"id": job.id, "delay_time": to_text(later(now, pause)), "now": to_text(now)}
+            run(connection, "pause_lost", values)
 
     def _moment(self, state: State, lease_seconds: float, now: datetime) -> dict[str, str]:
         """What decides whether a job of a state may be claimed now."""

@@ -240,6 +240,11 @@ WHERE seq IN (
     AND worker = :worker)
 RETURNING {job_columns}
 
+-- name: pause_lost  a job whose worker ended in the middle of it again and again waits as well
+UPDATE transcribe_jobs
+SET delay_time = :delay_time, updated = :now
+WHERE id = :id AND acquisition_id IS NULL AND state IN ('created', 'converted', 'transcribe')
+
 -- name: revive  from an end back to where the job ended, or to its source, with a fresh start (P15)
 UPDATE transcribe_jobs
 SET state = CASE WHEN :from_source THEN 'created' ELSE ended_from END,

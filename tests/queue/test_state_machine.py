@@ -165,7 +165,10 @@ class QueueMachine(RuleBasedStateMachine):
         freed = self.queue.release_lost(lambda name: name == worker, self.now)
         assert {job.id for job in freed} == lost
         for job_id in lost:
-            self.jobs[job_id].free()
+            known = self.jobs[job_id]
+            known.free()
+            if known.attempts > 2:
+                known.pause_end = later(self.now, backoff_seconds(known.attempts, CAP))
 
     @rule(data=st.data())
     def the_owner_revives(self, data: st.DataObject) -> None:

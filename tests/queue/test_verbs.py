@@ -162,11 +162,29 @@ def test_p14_hazard_17_a_job_that_takes_its_worker_down_each_time_dies_as_well(
     queue: Queue,
 ) -> None:
     job = hand_in(queue)
-    for _ in range(MAX_ATTEMPTS):
-        held(queue)
-        assert [lost.id for lost in queue.release_lost(lambda worker: True, at(1))] == [job.id]
-    assert isinstance(claim(queue), Buried)
+    for n in range(MAX_ATTEMPTS):
+        held(queue, now=at(100 * n))
+        lost = queue.release_lost(lambda worker: True, at(100 * n))
+        assert [one.id for one in lost] == [job.id]
+    assert isinstance(claim(queue, now=at(1000)), Buried)
     assert queue.get(job.id).error_code == "worker_lost"
+
+
+def test_p41_cq06_a_job_that_lost_its_worker_twice_is_back_at_once_and_then_pauses(
+    queue: Queue,
+) -> None:
+    """It may be what ends its workers: without a pause nobody behind it would ever be served."""
+    job, moment = hand_in(queue), at(0)
+    pauses = []
+    for _ in range(MAX_ATTEMPTS):
+        assert held(queue, now=moment).job.id == job.id
+        queue.release_lost(lambda worker: True, moment)
+        due = queue.get(job.id).delay_time
+        pauses.append((due - moment).total_seconds() if due else 0)
+        moment = due or moment
+    assert pauses == [0, 0, 4, 8, 16]
+    behind = hand_in(queue, at(0))
+    assert held(queue, now=later(moment, -0.001)).job.id == behind.id
 
 
 @pytest.mark.parametrize("state", ACTIVE)
