@@ -1,22 +1,27 @@
 """The SQLite file: connections with their pragmas, and one writer at a time.
 
-A write goes through transaction(): a lock file between processes, then BEGIN IMMEDIATE (S30).
-SQLite's own busy handler starves: with eight writing processes the least served one got about a
-thousandth of what the most served got; behind the lock file they share evenly. The lock also
-keeps a commit of one process and a checkpoint of another apart, which takes the trigger from the
-WAL-reset defect of SQLite before 3.51.3.
+A write goes through transaction(): the turn among this process's threads (app.writer), the lock
+between processes (app.writer_lock), then BEGIN IMMEDIATE (S30). SQLite's own busy handler starves:
+with eight writing processes the least served one got about a thousandth of what the most served
+got; behind the lock they share evenly. Commits happen only under the lock, and so do checkpoints,
+which are part of a COMMIT or of closing: that takes the trigger from the WAL-reset defect of
+SQLite before 3.51.3.
 """
 
-import fcntl
+import ctypes
 import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 from app.errors import AppError
+from app.writer import UndoneError, Writer
+from app.writer_lock import WriterLock
 
 Connection = sqlite3.Connection
 Cursor = sqlite3.Cursor
@@ -24,8 +29,14 @@ complete_statement = sqlite3.complete_statement
 Row = sqlite3.Row
 IntegrityError = sqlite3.IntegrityError
 
-BUSY_SECONDS = 60.0
-"""A last resort behind the lock file: a foreign program may hold SQLite's own lock for a while."""
+WRITER_SECONDS = 10.0
+"""How long a caller waits for its turn to write: longer than any crowd takes, not for ever."""
+
+FOREIGN_SECONDS = 5.0
+"""How long SQLite waits for a foreign program, which does not know our lock."""
+
+QUIET_SECONDS = 2.0
+"""How long a fork waits until the other threads are outside of the database."""
 
 _PRAGMAS = (
     # First: SQLite does not wait for other processes in the switch of a fresh file to WAL, so
@@ -33,6 +44,7 @@ _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
+    # While a long read holds its moment the log grows; afterwards it is cut back to this.
     "journal_size_limit=67108864",
     "cache_size=-32000",
     "trusted_schema=OFF",
@@ -41,133 +53,251 @@ _STATEMENT_NAME = re.compile(r"^-- name: ([a-z_]+)[^\n]*\n", re.MULTILINE)
 
 
 class Database:
-    """One SQLite file; each thread gets a connection of its own, opened when first used.
+    """One SQLite file: a writing connection, and a reading one for each thread that reads.
 
     Never open, copy or checksum the file itself while this process has it open: closing any
-    descriptor of it drops all of the process's SQLite locks.
+    descriptor of it drops all of the process's SQLite locks. A forked child may use it as well;
+    only when the fork met this process in the middle of something is that a RuntimeError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writer_seconds: float = WRITER_SECONDS) -> None:
         self.path = path
-        self._local = threading.local()
-        self._guard = threading.Lock()
-        self._opened: list[tuple[threading.Thread, Connection]] = []
-        self._writer = threading.Lock()
-        self._pid = os.getpid()
-        self._is_closed = False
-        self._lock_fd = os.open(
-            path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        self._writer_seconds = writer_seconds
+        self._handles = _Handles(path, writer_seconds)
         try:
-            with _told_apart(), self._alone():
-                self._connection()
-        except BaseException:
-            self.close()
+            with self._handles.alone(writer_seconds):
+                self._handles.writer.open()
+        except BaseException as error:
+            self._handles.close(0)
+            _tell(error)
             raise
+        _databases.add(self)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection for reading outside a transaction: each statement sees what is committed.
 
-        Read each result to its end: a cursor kept half-read holds its moment, and this thread's
-        next transaction() would fail with "database is locked" once another process has written.
+        Inside a transaction() of the same thread it is that one's, and sees what it has written.
+        Read each result to its end: a cursor kept half-read holds its moment, and the log of all
+        that is written since then grows. It refuses to write.
         """
-        with _told_apart():
-            yield self._connection()
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """A connection whose reads all see one moment; keep it short, it holds back checkpoints."""
-        with _told_apart():
-            connection = self._connection()
-            connection.execute("BEGIN DEFERRED")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        handles = self._handles
+        handles.enter()
+        try:
+            yield handles.writing() or handles.reader()
+        except sqlite3.DatabaseError as error:
+            _tell(error)
+            raise
+        finally:
+            handles.leave()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A write transaction, committed durably on leaving, undone when the block raises.
 
-        Keep it short, and do no file or network work inside: every other writer waits.
+        Keep it short, and do no file or network work inside: every other writer waits. Blocks of
+        several threads may share one COMMIT. AppError store_busy when the turn does not come in
+        time, disk_full or database_damaged: then nothing of the block is kept.
         """
-        with _told_apart():
-            connection = self._connection()
-            if connection.in_transaction:
+        handles = self._handles
+        handles.enter()
+        try:
+            if handles.writing():
                 raise RuntimeError("a transaction inside a transaction would wait for itself")
-            with self._alone():
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+            turn = handles.writer.enter()
+            handles.local.writing = handles.writer.connection
+            try:
+                yield handles.local.writing
+            except BaseException as error:
+                self._stay_in_the_parent(handles)
+                handles.local.writing = None
+                handles.writer.undo(turn, error)
+                raise
+            self._stay_in_the_parent(handles)
+            handles.local.writing = None
+            handles.writer.leave(turn)
+        except (sqlite3.DatabaseError, UndoneError) as error:
+            _tell(error)
+            raise
+        finally:
+            handles.leave()
+
+    def is_writable(self, seconds: float) -> bool:
+        """Whether a turn to write comes within so many seconds."""
+        handles = self._handles
+        handles.enter()
+        try:
+            with handles.alone(seconds):
+                return True
+        except AppError:
+            return False
+        finally:
+            handles.leave()
+
+    def wal_bytes(self) -> int:
+        """How long the log is: some MB, and more while a long read holds back its checkpoint."""
+        with suppress(FileNotFoundError):
+            return self.path.with_name(self.path.name + "-wal").stat().st_size
+        return 0
 
     def close(self) -> None:
         """Close every connection; harmless when done twice, and the other threads must be idle."""
-        self._forbid_fork()
-        if self._is_closed:
-            return
-        # The last connection of all processes checkpoints as it closes, so under the lock.
-        with self._alone(), self._guard:
-            self._is_closed = True
-            for _, connection in self._opened:
-                connection.close()
-            self._opened.clear()
-            self._local = threading.local()
-        os.close(self._lock_fd)
+        _databases.discard(self)
+        self._handles.close(self._writer_seconds)
+
+    def _stay_in_the_parent(self, handles: "_Handles") -> None:
+        if handles is not self._handles:
+            raise RuntimeError("a transaction stays with the process that began it")
+
+    def before_fork(self) -> None:
+        """Called by every fork."""
+        self._handles.hush()
+
+    def after_fork_in_parent(self) -> None:
+        """Called by every fork."""
+        self._handles.resume()
+
+    def after_fork_in_child(self) -> None:
+        """Called by every fork."""
+        inherited = self._handles
+        inherited.drop()
+        self._handles = _Handles(self.path, self._writer_seconds)
+        if not inherited.is_quiet:
+            self._handles.fault = (
+                "it was in use while this process was forked: open it anew by exec"
+            )
+
+
+_databases: "weakref.WeakSet[Database]" = weakref.WeakSet()
+
+
+class _Handles:
+    """What one process has open on the file; a forked child begins with new ones."""
+
+    def __init__(self, path: Path, writer_seconds: float) -> None:
+        self.path = path
+        self.fault = ""
+        self.is_quiet = True
+        self.local = threading.local()
+        self.lock = WriterLock(path.with_name(path.name + ".lock"))
+        self.writer = Writer(self.lock, writer_seconds, lambda: _connect(path))
+        self._readers: list[tuple[threading.Thread, Connection]] = []
+        self._renew_guard()
+
+    def enter(self) -> None:
+        """Count this thread in; while a fork is under way, only one that is inside already."""
+        depth = getattr(self.local, "depth", 0)
+        with self._guard:
+            while self._is_hushed and not depth:
+                self._quiet.wait()
+            if self.fault:
+                raise RuntimeError(self.fault)
+            self._inside_count += 1
+        self.local.depth = depth + 1
+
+    def leave(self) -> None:
+        """Count this thread out."""
+        self.local.depth -= 1
+        with self._guard:
+            self._inside_count -= 1
+            if self._is_hushed:
+                self._quiet.notify_all()
+
+    def writing(self) -> Connection | None:
+        """The writing connection while this thread is in a transaction."""
+        connection: Connection | None = getattr(self.local, "writing", None)
+        return connection
+
+    def reader(self) -> Connection:
+        """This thread's connection for reading."""
+        connection: Connection | None = getattr(self.local, "reader", None)
+        if connection is None:
+            connection = _connect(self.path)
+            connection.execute("PRAGMA query_only=ON")
+            with self._guard:
+                self._close_orphans()
+                self._readers.append((threading.current_thread(), connection))
+            self.local.reader = connection
+        return connection
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """The writer lock: between threads, since they share the descriptor, and processes."""
-        with self._writer:
-            if self._is_closed:
-                raise RuntimeError("the database is closed")
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+    def alone(self, seconds: float) -> Iterator[None]:
+        """The turn and the lock without a transaction; AppError store_busy beyond the deadline."""
+        until = monotonic() + seconds
+        with self.writer.alone(seconds):
+            if not self.lock.acquire(until - monotonic()):
+                raise AppError("store_busy", self.lock.holder())
             try:
                 yield
             finally:
-                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+                self.lock.release()
 
-    def _connection(self) -> Connection:
-        self._forbid_fork()
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            with self._guard:
-                if self._is_closed:
-                    raise RuntimeError("the database is closed")
-                connection = self._connect()
-                self._close_orphans()
-                self._opened.append((threading.current_thread(), connection))
-            self._local.connection = connection
-        return connection
+    def close(self, seconds: float) -> None:
+        """Close everything, under the lock if it comes: the last connection checkpoints."""
+        if self.fault:
+            return
+        with self.writer.alone(seconds):
+            # Who keeps the lock from us has the file open, so that ours is not the last connection.
+            has_lock = self.lock.acquire(min(seconds, QUIET_SECONDS))
+            self.fault = "the database is closed"
+            self._close_connections()
+            if has_lock:
+                self.lock.release()
+            self.lock.close()
 
-    def _forbid_fork(self) -> None:
-        # SQLite forbids carrying a connection over a fork, and an inherited lock descriptor
-        # shares the parent's lock, so that both would write at once.
-        if os.getpid() != self._pid:
-            raise RuntimeError("a Database does not survive a fork: open a new one")
+    def hush(self) -> None:
+        """Before a fork: close everything, so that the child finds SQLite as if just loaded.
+
+        SQLite keeps its book of locks in the process. A child that inherits entries takes the
+        parent's locks for its own, and then its log may be deleted while it writes there.
+        """
+        self.is_quiet = False
+        if getattr(self.local, "depth", 0):
+            return
+        until = monotonic() + QUIET_SECONDS
+        with self._guard:
+            self._is_hushed = True
+            if not self._quiet.wait_for(lambda: self._inside_count == 0, QUIET_SECONDS):
+                return
+        if self.lock.acquire(until - monotonic()):
+            self._close_connections()
+            self.lock.release()
+            self.is_quiet = True
+
+    def resume(self) -> None:
+        """After the fork, in the parent: all may go on."""
+        with self._guard:
+            self._is_hushed = False
+            self._quiet.notify_all()
+
+    def drop(self) -> None:
+        """In the child: nothing of the parent's is used, and no connection of it is closed."""
+        self._renew_guard()
+        self.lock.drop_inherited()
+        if not self.is_quiet:
+            # Even the end of the interpreter must not close them: that would write to the file.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    def _renew_guard(self) -> None:
+        self._guard = threading.Lock()
+        self._quiet = threading.Condition(self._guard)
+        self._inside_count = 0
+        self._is_hushed = False
 
     def _close_orphans(self) -> None:
         """Close what ended threads left; never the last connection, so without the lock."""
-        for thread, connection in self._opened:
+        for thread, connection in self._readers:
             if not thread.is_alive():
                 connection.close()
-        self._opened = [pair for pair in self._opened if pair[0].is_alive()]
+        self._readers = [pair for pair in self._readers if pair[0].is_alive()]
 
-    def _connect(self) -> Connection:
-        # check_same_thread is off only so that close() may close the other threads' connections.
-        connection = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        connection.row_factory = Row
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-        return connection
+    def _close_connections(self) -> None:
+        with self._guard:
+            for _, connection in self._readers:
+                connection.close()
+            self._readers.clear()
+            self.local = threading.local()
+        self.writer.close()
 
 
 def statements(path: Path) -> Mapping[str, str]:
@@ -176,18 +306,42 @@ def statements(path: Path) -> Mapping[str, str]:
     return dict(zip(parts[0::2], (text.strip() for text in parts[1::2]), strict=True))
 
 
-@contextmanager
-def _told_apart() -> Iterator[None]:
-    """Turn SQLite's faults that have a meaning for a person into errors with a code."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
+def _connect(path: Path) -> Connection:
+    # check_same_thread is off: threads take turns at the writing connection, and close() closes
+    # the reading ones of them all.
+    connection = sqlite3.connect(
+        path, timeout=FOREIGN_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = Row
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
+
+
+def _tell(error: BaseException) -> None:
+    """Raise in its place, if it has a meaning for a person, an error with a code."""
+    cause = error.__cause__ if isinstance(error, UndoneError) else error
+    code = getattr(cause, "sqlite_errorcode", 0)
+    match code & 0xFF:
+        case sqlite3.SQLITE_FULL:
             raise AppError("disk_full", "database") from error
-        raise
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             raise AppError("database_damaged") from error
-        raise
+        # Only a foreign program can still be in the way. The same code means other faults too.
+        case sqlite3.SQLITE_BUSY if "locked" in str(cause) and code != sqlite3.SQLITE_BUSY_SNAPSHOT:
+            raise AppError("store_busy", "a foreign program writes to the database") from error
+
+
+def _each(step: Callable[[Database], None]) -> Callable[[], None]:
+    def run() -> None:
+        for database in list(_databases):
+            step(database)
+
+    return run
+
+
+os.register_at_fork(
+    before=_each(Database.before_fork),
+    after_in_parent=_each(Database.after_fork_in_parent),
+    after_in_child=_each(Database.after_fork_in_child),
+)

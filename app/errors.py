@@ -142,6 +142,11 @@ KINDS: dict[str, ErrorKind] = {
     "database_damaged": ErrorKind(
         500, False, N_("The database cannot be read. Restore it from a backup.")
     ),
+    "store_busy": ErrorKind(
+        503,
+        False,
+        N_("The database is kept busy. Try again in a moment; `pisar check` says by what."),
+    ),
 }
 
 

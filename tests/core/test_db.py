@@ -115,14 +115,6 @@ def test_a_reader_sees_what_is_committed_and_does_not_wait_for_a_writer(notes: D
     assert count(notes) == 2
 
 
-def test_a_snapshot_sees_one_moment(notes: Database) -> None:
-    with notes.snapshot() as connection, ThreadPoolExecutor(1) as pool:
-        before = connection.execute("SELECT count(*) FROM notes").fetchone()[0]
-        pool.submit(write, notes, 1, 1).result(timeout=5)
-        assert connection.execute("SELECT count(*) FROM notes").fetchone()[0] == before == 0
-    assert count(notes) == 1
-
-
 def test_a_transaction_inside_another_is_refused_rather_than_waiting_for_itself(
     notes: Database,
 ) -> None:
@@ -130,8 +122,6 @@ def test_a_transaction_inside_another_is_refused_rather_than_waiting_for_itself(
         connection.execute("INSERT INTO notes VALUES(1, 1)")
         with pytest.raises(RuntimeError, match="inside a transaction"):
             write(notes, 1, 2)
-    with notes.snapshot(), pytest.raises(RuntimeError, match="inside a transaction"):
-        write(notes, 1, 3)
     assert count(notes) == 1
 
 
@@ -168,13 +158,6 @@ def test_p45_every_connection_commits_durably_and_keeps_the_references(notes: Da
         assert settings() == pool.submit(settings).result() == [2, "wal", 1, 0]
 
 
-def test_a_database_carried_over_a_fork_is_refused(notes: Database, crew: Crew) -> None:
-    refused, parent_writes = crew.all(chores.use_after_fork, (notes.path,))[0]
-    assert (refused, parent_writes) == (4, True)
-    write(notes, 1, 1)
-    assert count(notes) == 3
-
-
 def test_closing_closes_the_connections_of_idle_threads_too(data_dir: Path) -> None:
     data_dir.mkdir()
     before = open_files()
@@ -187,7 +170,7 @@ def test_closing_closes_the_connections_of_idle_threads_too(data_dir: Path) -> N
         assert open_files() == before
         with pytest.raises(RuntimeError, match="closed"):
             pool.submit(count, database).result(timeout=5)
-    for use in (database.read, database.snapshot, database.transaction):
+    for use in (database.read, database.transaction):
         with pytest.raises(RuntimeError, match="closed"), use():
             pass
 
@@ -238,7 +221,7 @@ def test_the_last_close_leaves_one_whole_file(data_dir: Path, notes: Database) -
 
 def test_a_full_disk_is_told_apart_and_undoes_the_transaction(notes: Database) -> None:
     write(notes, 1, 1)
-    with notes.read() as connection:
+    with notes.transaction() as connection:
         connection.execute(f"PRAGMA max_page_count={pragma(connection, 'page_count')}").fetchall()
     with pytest.raises(AppError) as full, notes.transaction() as connection:
         for number in range(20_000):
@@ -246,7 +229,7 @@ def test_a_full_disk_is_told_apart_and_undoes_the_transaction(notes: Database) -
     assert full.value.code == "disk_full"
     assert str(notes.path) not in f"{full.value} {full.value.detail} {full.value.__cause__}"
     assert count(notes) == 1
-    with notes.read() as connection:
+    with notes.transaction() as connection:
         connection.execute("PRAGMA max_page_count=1000000").fetchall()
     write(notes, 1, 2)
     assert count(notes) == 2

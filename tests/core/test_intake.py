@@ -311,7 +311,7 @@ def test_again_without_the_sound_or_the_job_is_refused(door: Door) -> None:
 
 
 def test_a_store_that_is_full_refuses_and_keeps_no_file(door: Door) -> None:
-    with door.database.read() as connection:
+    with door.database.transaction() as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}").fetchall()
     codes = set()
@@ -323,7 +323,7 @@ def test_a_store_that_is_full_refuses_and_keeps_no_file(door: Door) -> None:
             break
     assert codes == {"disk_full"}
     assert door.files() == door.rows()
-    with door.database.read() as connection:
+    with door.database.transaction() as connection:
         connection.execute("PRAGMA max_page_count=1000000").fetchall()
     assert door.hand_in().created
     assert door.files() == door.rows()

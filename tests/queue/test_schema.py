@@ -435,6 +435,10 @@ def test_s06_the_indexes_of_the_claim_hold_only_jobs_that_wait_or_run(raw: Conne
         assert "state IN ('created', 'converted', 'transcribe')" in sql.split("WHERE")[1]
 
 
+class _UndoError(Exception):
+    """Nothing of what was measured stays."""
+
+
 def work(database: Database, queue: SqliteQueue) -> dict[str, int]:
     """What the parts of a claim cost, in steps of SQLite's machine; a clock would be noisy."""
     values = {
@@ -455,12 +459,11 @@ def work(database: Database, queue: SqliteQueue) -> dict[str, int]:
             steps += 1
             return 0
 
-        with database.read() as connection:
-            connection.execute("BEGIN")
+        with pytest.raises(_UndoError), database.transaction() as connection:
             connection.set_progress_handler(count, 1)
             records.run(connection, statement, values).fetchall()
             connection.set_progress_handler(None, 1)
-            connection.execute("ROLLBACK")
+            raise _UndoError
         found[statement] = steps
     return found
 
