@@ -1,0 +1,1 @@
+"""The Telegram bot: one process that receives recordings and sends texts."""
