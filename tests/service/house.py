@@ -47,11 +47,11 @@ class Service:
             now=utcnow(),
         ).job
 
-    def start_worker(self, **environ: str) -> subprocess.Popen[bytes]:
-        """A worker process, its log in log_path."""
+    def start_worker(self, module: str = "worker", **environ: str) -> subprocess.Popen[bytes]:
+        """A worker process, its log in log_path; module is what stands in for the real one."""
         with self.log_path.open("ab") as log:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "worker"],
+                [sys.executable, "-m", module],
                 cwd=ROOT,
                 env=os.environ | self._environ | environ,
                 stdin=subprocess.DEVNULL,
