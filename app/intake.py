@@ -7,6 +7,7 @@ rows are committed (P45). Only then may the sender be told.
 import hashlib
 import logging
 import re
+from dataclasses import dataclass
 from datetime import datetime
 
 from app import metrics
@@ -32,6 +33,28 @@ _UNSHOWABLE = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Addressee:
+    """The message of a chat that a job's text answers; the numbers are the bot's own.
+
+    One message gives one job, however often it comes (P46).
+    """
+
+    bot: int
+    chat: int
+    message: int
+
+    @property
+    def key(self) -> str:
+        """What the message is known by among all jobs."""
+        return f"tg:{self.bot}:{self.chat}:{self.message}"
+
+    @property
+    def sender(self) -> str:
+        """The chat, as a job keeps its sender."""
+        return f"telegram:{self.chat}"
+
+
 class Intake:
     """The one door behind all doors."""
 
@@ -54,9 +77,12 @@ class Intake:
         sender: str | None,
         idempotency_key: str | None = None,
         reuse_same_bytes: bool = False,
+        addressee: Addressee | None = None,
         now: datetime,
     ) -> Enqueued:
         """Make a received draft a job, or give the job that stands there for it already.
+
+        With an addressee the text is owed to its chat, and its message is the key.
 
         AppError empty_file, unknown_language, idempotency_conflict, disk_full or
         storage_failed; whatever happens, the draft is gone afterwards.
@@ -73,9 +99,11 @@ class Intake:
             display_name=clean_name(display_name),
             language=language or None,
             sender=sender,
-            dedupe_key=_scoped(sender, idempotency_key),
+            dedupe_key=addressee.key if addressee else _scoped(sender, idempotency_key),
             dedupe_digest=_digest(file, language) if idempotency_key else None,
             reuse_same_bytes=reuse_same_bytes,
+            tg_chat_id=addressee.chat if addressee else None,
+            tg_reply_message_id=addressee.message if addressee else None,
             priority=_priority(sender),
         )
         return self._enqueue(new, now)
@@ -86,7 +114,8 @@ class Intake:
         twin = self._storage.copy(self._queue.file(old.source_file))
         new = NewJob(
             file=twin,
-            source=old.source,
+            # The chat got its text; this one is asked for here, and nobody waits for it there.
+            source=Source.WEB if old.source is Source.TELEGRAM else old.source,
             display_name=old.display_name,
             language=old.language,
             sender=sender,

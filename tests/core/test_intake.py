@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app import metrics
 from app.db import Database
 from app.errors import AppError
-from app.intake import Intake, clean_name
+from app.intake import Addressee, Intake, clean_name
 from app.job import Source, State
 from app.languages import SPOKEN
 from app.liveness import Presence
@@ -434,3 +434,23 @@ def test_p50_what_the_owner_hands_in_goes_first(
     job = door.hand_in(sender=sender).job
     assert job.priority == priority
     assert door.intake.again(job.id, sender, door.now).priority == priority
+
+
+def test_p46_a_message_that_comes_again_gives_the_same_job(door: Door) -> None:
+    message = Addressee(77, 9, 1)
+    from_chat = {"source": Source.TELEGRAM, "sender": message.sender, "addressee": message}
+    first = door.hand_in(**from_chat)
+    again = door.hand_in(OGG + b"other bytes", **from_chat)
+    assert (first.created, again.created, again.job) == (True, False, first.job)
+    assert (first.job.tg_chat_id, first.job.tg_reply_message_id) == (9, 1)
+    assert first.job.sender == "telegram:9"
+    for other in (Addressee(77, 9, 2), Addressee(77, 8, 1), Addressee(78, 9, 1)):
+        assert door.hand_in(**from_chat | {"addressee": other}).created
+    assert door.jobs() == 4
+
+
+def test_p25_a_copy_of_a_chats_recording_owes_the_chat_nothing(door: Door) -> None:
+    message = Addressee(77, 9, 1)
+    first = door.hand_in(source=Source.TELEGRAM, sender=message.sender, addressee=message)
+    copy = door.intake.again(first.job.id, "owner:one", door.now)
+    assert (copy.source, copy.tg_chat_id) == (Source.WEB, None)
