@@ -88,6 +88,12 @@ undelivered_replies = Counter(
     registry=registry,
 )
 
+queue_wal_bytes = Gauge(
+    "transcriber_queue_wal_bytes",
+    "Bytes of the database's write-ahead log.",
+    registry=registry,
+)
+
 
 def _show_zeros() -> None:
     """Begin every series at 0, so that the first failure is a rise that an alert can see."""
@@ -118,8 +124,8 @@ class QueueCollector(Collector):
         return _queue_gauges()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Jobs by state, and how long the oldest waiting job of each active state has waited."""
-        jobs, oldest = _queue_gauges()
+        """Jobs by state, how long the oldest of each active state has waited, and the pauses."""
+        jobs, oldest, paused = _queue_gauges()
         counts = self._queue.counts()
         for state in State:
             jobs.add_metric([state], counts.get(state, 0))
@@ -129,17 +135,24 @@ class QueueCollector(Collector):
             since = waiting.get(state)
             # A clock set back would show a negative wait.
             oldest.add_metric([state], max(0.0, (now - since).total_seconds()) if since else 0.0)
+        paused_steps = self._queue.paused_steps()
+        for step in Step:
+            paused.add_metric([step], float(step in paused_steps))
         yield jobs
         yield oldest
+        yield paused
 
 
-def _queue_gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+def _queue_gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
     return (
         GaugeMetricFamily("transcriber_jobs", "Jobs in each state.", labels=["state"]),
         GaugeMetricFamily(
             "transcriber_oldest_waiting_seconds",
             "Seconds since the oldest waiting job of a state was accepted; 0 when none waits.",
             labels=["state"],
+        ),
+        GaugeMetricFamily(
+            "transcriber_step_paused", "1 while the owner has paused a step.", labels=["step"]
         ),
     )
 

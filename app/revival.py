@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from app.errors import AppError
-from app.job import Job, StoredFile
+from app.errors import KINDS, AppError
+from app.job import Job, State, StoredFile
 from app.queue.port import Queue
 from app.storage.port import Storage
 
@@ -21,6 +21,16 @@ def revive(queue: Queue, storage: Storage, job_id: str, now: datetime) -> Job:
         raise AppError("source_missing")
     is_doubtful = not is_whole or job.error_code == "storage_failed"
     return queue.revive(job_id, now, from_source=is_doubtful and has_source)
+
+
+def ends_alike(job: Job) -> bool:
+    """True when the verdict was on the recording itself: revived, it most likely ends so again.
+
+    It may be revived all the same (P15): settings and converters change.
+    """
+    kind = KINDS.get(job.error_code or "")
+    is_verdict = kind is not None and kind.permanent and job.error_code != "cancelled"
+    return job.state is State.FAILED and is_verdict
 
 
 def _is_whole(storage: Storage, file: StoredFile) -> bool:

@@ -79,7 +79,7 @@ class _Scopes(click.ParamType[frozenset[Scope]]):
     "--scope",
     type=_Scopes(),
     required=True,
-    help="What it is good for: intake (hand in), read (list), manage (revive).",
+    help="What it is good for: intake (hand in), read (list), manage (the verbs).",
 )
 def create(name: str, scope: frozenset[Scope]) -> None:
     """Make a token and print it, once: only its hash is kept."""

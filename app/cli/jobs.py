@@ -1,25 +1,22 @@
-"""`pisar jobs`, `show` and `revive`: the owner's console."""
+"""`pisar jobs` and `pisar show`: the owner's console."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from app import liveness
 from app.assembly import House, opened
-from app.clock import to_rfc3339, to_text, utcnow
+from app.clock import to_rfc3339, to_text
 from app.errors import KINDS, AppError
 from app.intake import clean_name
-from app.job import REVIVABLE, Job, State, Transcript
-from app.process import EXIT_FAILED
+from app.job import Job, State, Transcript
 from app.queue.port import JobEvent, JobFilter, Queue
-from app.revival import revive as revive_job
 from app.settings import load
 from app.transcripts import MEDIA_TYPES, render
 
-_PAGE = 200
-_NO_JOB = "there is no such job; `pisar jobs` lists them"
+_BIN = "bin"
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
 
@@ -27,18 +24,17 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="For programs
 @click.command()
 @click.option(
     "--state",
-    type=click.Choice([state.value for state in State]),
+    type=click.Choice([*(state.value for state in State), _BIN]),
     multiple=True,
-    help="Only these; repeatable.",
+    help="Only these; repeatable. The bin is listed alone.",
 )
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @JSON_OPTION
 def jobs(state: tuple[str, ...], limit: int, as_json: bool) -> None:
     """List jobs, the newest first."""
+    chosen = _filter(state)
     with opened(load(), liveness.COMMAND) as house:
-        page = house.queue.page(
-            JobFilter(states=[State(name) for name in state]), before=None, limit=limit
-        )
+        page = house.queue.page(chosen, before=None, limit=limit)
         if as_json:
             click.echo(json.dumps([_facts(job) for job in page.jobs], ensure_ascii=False, indent=2))
             return
@@ -71,35 +67,6 @@ def show(job_id: str, form: str | None, as_json: bool) -> None:
             _tell(house, job, events, text)
 
 
-@click.command()
-@click.argument("job_ids", metavar="[ID]...", nargs=-1)
-@click.option(
-    "--state",
-    type=click.Choice([state.value for state in REVIVABLE]),
-    help="Revive every job in this state.",
-)
-def revive(job_ids: tuple[str, ...], state: str | None) -> int:
-    """Set failed or dead jobs going again.
-
-    Each goes on from the step it ended in, with fresh attempts.
-    """
-    if bool(job_ids) == (state is not None):
-        raise click.UsageError("Name either the jobs or a --state.")
-    code = 0
-    with opened(load(), liveness.COMMAND) as house:
-        chosen = _all_in(house.queue, State(state)) if state else job_ids
-        for job_id in chosen:
-            try:
-                job = revive_job(house.queue, house.storage, job_id, utcnow())
-            except AppError as error:
-                words = _NO_JOB if error.code == "not_found" else error.message
-                click.echo(f"{job_id}: {words}", err=True)
-                code = EXIT_FAILED
-            else:
-                click.echo(f"{job_id}: {job.state}")
-    return code
-
-
 def rendered(job: Job, text: Transcript | None, form: str) -> str:
     """The text of a job in a form of MEDIA_TYPES; AppError not_done before there is any."""
     if text is None:
@@ -114,24 +81,26 @@ def reason(job: Job) -> str:
     return kind.sentence
 
 
+def no_job(queue: Queue, job_id: str) -> str:
+    """Why a job is not found, and what to do."""
+    if queue.find_binned(job_id):
+        return "it is in the bin; `pisar undelete` brings it back while its time lasts"
+    return "there is no such job; `pisar jobs` lists them"
+
+
+def _filter(names: Sequence[str]) -> JobFilter:
+    if _BIN not in names:
+        return JobFilter(states=[State(name) for name in names])
+    if set(names) != {_BIN}:
+        raise click.UsageError("The bin is listed alone.")
+    return JobFilter(is_deleted=True)
+
+
 def _job(queue: Queue, job_id: str) -> Job:
-    try:
-        return queue.get(job_id)
-    except AppError as error:
-        if error.code != "not_found":
-            raise
-    raise click.ClickException(f"{job_id}: {_NO_JOB}")
-
-
-def _all_in(queue: Queue, state: State) -> Iterator[str]:
-    """The ids of a state, page by page: the cursor goes on whatever becomes of the jobs."""
-    chosen, before = JobFilter(states=(state,)), None
-    while True:
-        page = queue.page(chosen, before=before, limit=_PAGE)
-        yield from [job.id for job in page.jobs]
-        before = page.next_cursor
-        if before is None:
-            return
+    job = queue.find(job_id)
+    if job is None:
+        raise click.ClickException(f"{job_id}: {no_job(queue, job_id)}")
+    return job
 
 
 def _row(job: Job) -> str:
@@ -157,6 +126,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "name": job.display_name,
         "created": to_rfc3339(job.created),
         "updated": to_rfc3339(job.updated),
+        "deleted": to_rfc3339(job.deleted) if job.deleted else None,
         "attempts": job.attempts,
         "progress": job.progress,
         "next_try": to_rfc3339(job.delay_time) if job.delay_time else None,
@@ -190,7 +160,8 @@ def _everything(job: Job, events: Sequence[JobEvent], text: Transcript | None) -
 
 
 def _tell(house: House, job: Job, events: Sequence[JobEvent], text: Transcript | None) -> None:
-    place = house.queue.position(job)
+    is_paused = not job.is_running and job.step in house.queue.paused_steps()
+    place = None if is_paused else house.queue.position(job)
     for label, value in {
         "Job": job.id,
         "Name": clean_name(job.display_name),
@@ -201,11 +172,13 @@ def _tell(house: House, job: Job, events: Sequence[JobEvent], text: Transcript |
         "Language": job.detected_language or job.language,
         "Engine": job.recognizer,
         "Attempts": f"{job.attempts} of {house.settings.worker.max_attempts}",
-        "Next try": to_text(job.delay_time) if job.delay_time else None,
+        "Next try": to_text(job.delay_time) if job.delay_time and not is_paused else None,
         "Reason": reason(job) if job.error_code else None,
     }.items():
         if value:
             click.echo(f"{label + ':':<11}{value}")
+    if is_paused:
+        click.echo(f"Waiting:   step {job.step} is paused; `pisar resume {job.step}` ends that")
     if job.state.is_active and not house.workers_alive():
         click.echo("Waiting:   no worker is running; `pisar up` or `pisar worker` starts one")
     click.echo("History:")

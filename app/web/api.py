@@ -1,4 +1,4 @@
-"""The HTTP API: hand in, ask, list, revive, cancel; docs/api.md tells it to people."""
+"""The HTTP API: hand in, ask, list, and the verbs; docs/api.md tells it to people."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request, url_for
 
 from app.clock import to_rfc3339
 from app.errors import AppError
-from app.job import Job, Source, State
+from app.job import Job, Source, State, Step
 from app.queue.port import JobFilter
 from app.transcripts import MEDIA_TYPES, render
 from app.web import actions, identity, received
@@ -23,6 +23,7 @@ from app.web.wording import error_sentence
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 
 MAX_PAGE = 200
+_BIN = "bin"
 _DEFAULT_PAGE = 50
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -79,7 +80,7 @@ def transcript(job_id: str, form: str) -> Response:
 def listing() -> Response:
     """A page of jobs, newest first; `next` is the cursor of the page after it."""
     page = services().queue.page(
-        JobFilter(states=_states()),
+        _filter(),
         before=_whole_number("cursor", None),
         limit=min(_whole_number("limit", _DEFAULT_PAGE) or _DEFAULT_PAGE, MAX_PAGE),
     )
@@ -98,7 +99,45 @@ def revive(job_id: str) -> Response:
 @allow(knows_id)
 def cancel(job_id: str) -> Response:
     """Stop a job that waits or runs."""
-    return jsonify(_describe(services().queue.cancel(job_id, now())))
+    return jsonify(_describe(actions.cancel(job_id)))
+
+
+@blueprint.delete("/jobs/<job_id>")
+@allow(manages)
+def delete(job_id: str) -> Response:
+    """Put a job into the bin: the job as it lies there, cancelled when it was not over."""
+    return jsonify(_describe(actions.delete(job_id)))
+
+
+@blueprint.post("/jobs/<job_id>/undelete")
+@allow(manages)
+def undelete(job_id: str) -> Response:
+    """Take a job out of the bin, as it was when it went in."""
+    return jsonify(_describe(actions.undelete(job_id)))
+
+
+@blueprint.get("/steps")
+@allow(reads)
+def steps() -> Response:
+    """The steps, and since when the owner has paused them."""
+    paused = services().queue.paused_steps()
+    return jsonify({"steps": [_step(step, paused.get(step)) for step in Step]})
+
+
+@blueprint.post("/steps/<step>/pause")
+@allow(manages)
+def pause(step: str) -> Response:
+    """Let nothing new into a step; what runs goes on. A paused one stays as it is."""
+    chosen = actions.pause(step)
+    return jsonify(_step(chosen, services().queue.paused_steps().get(chosen)))
+
+
+@blueprint.post("/steps/<step>/resume")
+@allow(manages)
+def resume(step: str) -> Response:
+    """Let jobs into a step again. One that was not paused stays as it is."""
+    chosen = actions.resume(step)
+    return jsonify(_step(chosen, services().queue.paused_steps().get(chosen)))
 
 
 def _recording() -> Reception:
@@ -123,10 +162,12 @@ def _idempotency_key() -> str | None:
     return key
 
 
-def _states() -> tuple[State, ...]:
-    words = ",".join(request.args.getlist("state")).split(",")
+def _filter() -> JobFilter:
+    words = [word for word in ",".join(request.args.getlist("state")).split(",") if word]
+    if words == [_BIN]:
+        return JobFilter(is_deleted=True)
     try:
-        return tuple(State(word) for word in words if word)
+        return JobFilter(states=tuple(State(word) for word in words))
     except ValueError:
         raise AppError("bad_request") from None
 
@@ -172,6 +213,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "source": job.source.value,
         "created": _time(job.created),
         "updated": _time(job.updated),
+        "deleted": _time(job.deleted),
         "attempts": job.attempts,
         "progress": 1.0 if job.state is State.DONE else job.progress,
         "error": _error(job),
@@ -179,6 +221,10 @@ def _facts(job: Job) -> dict[str, Any]:
         "duration": job.duration_seconds,
         "links": _links(job),
     }
+
+
+def _step(step: Step, paused: datetime | None) -> Mapping[str, str | None]:
+    return {"step": step.value, "paused": _time(paused)}
 
 
 def _error(job: Job) -> Mapping[str, str] | None:

@@ -17,6 +17,7 @@ from app.web import (
     identity,
     jobs,
     upload,
+    verbs,
 )
 from app.web import services as bundle
 from app.web.received import IntakeRequest
@@ -30,6 +31,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     i18n.blueprint,
     jobs.blueprint,
     upload.blueprint,
+    verbs.blueprint,
 )
 
 

@@ -8,9 +8,11 @@ from zlib import crc32
 from flask import current_app, url_for
 from flask_babel import gettext
 
+from app.clock import later
 from app.errors import AppError
 from app.job import ACTIVE, REVIVABLE, Job, State, StoredFile
 from app.queue.port import JobEvent
+from app.revival import ends_alike
 from app.transcripts import MEDIA_TYPES, Paragraph, paragraphs
 from app.web import identity, wording
 from app.web.i18n import percent
@@ -38,6 +40,11 @@ class Row:
     is_fresh: bool = False
 
     @property
+    def ends_alike(self) -> bool:
+        """True when reviving it would most likely change nothing."""
+        return ends_alike(self.job)
+
+    @property
     def version(self) -> str:
         """Changes whenever the row does."""
         said = f"{self.job.state} {self.status.text} {self.fault} {self.job.duration_seconds}"
@@ -57,6 +64,15 @@ class Row:
     def source(self) -> str:
         """The way in, in words."""
         return str(gettext(wording.SOURCE_NAMES[self.job.source]))
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A job in the bin; until is when its time there ends, None when that is over."""
+
+    job: Job
+    status: Status
+    until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -148,6 +164,11 @@ class View:
         return self.is_owner and self.job.state in REVIVABLE and self.has_source
 
     @property
+    def ends_alike(self) -> bool:
+        """True when reviving it would most likely change nothing."""
+        return ends_alike(self.job)
+
+    @property
     def audio_url(self) -> str | None:
         """Where the player reads; None before there is anything to play."""
         if self.job.playable_file is None:
@@ -189,10 +210,29 @@ def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
     )
 
 
+def binned_of(job: Job, around: Surroundings) -> Binned:
+    """A job as the bin shows it."""
+    assert job.deleted is not None  # noqa: S101 - callers have it from the bin
+    until = later(job.deleted, services().settings.retention.bin_seconds)
+    return Binned(job, wording.status(job, around), until if until > around.now else None)
+
+
+def binned(job_id: str) -> Binned | None:
+    """The job as the bin shows it, to the owner alone; None when it does not lie there."""
+    is_asked = bool(job_id) and identity.session() is not None
+    job = services().queue.find_binned(job_id) if is_asked else None
+    return binned_of(job, surroundings()) if job else None
+
+
 def surroundings() -> Surroundings:
     """What the sentences about all jobs depend on at this moment."""
     bundle = services()
-    return Surroundings(now(), bundle.workers_alive(), bundle.settings.worker.max_attempts)
+    return Surroundings(
+        now(),
+        bundle.workers_alive(),
+        bundle.settings.worker.max_attempts,
+        bundle.queue.paused_steps(),
+    )
 
 
 def view_of(job: Job) -> View:

@@ -1,26 +1,26 @@
 """The pages of jobs: the owner's list by state, and the page of one job for who knows its id."""
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.errors import AppError
-from app.job import ACTIVE, Job, State
+from app.job import ACTIVE, Job, State, Step
 from app.queue.port import JobFilter
-from app.web import actions, errors, htmx, identity, wording
-from app.web.access import allow, hands_in, knows_id, owner
-from app.web.job_view import Row, row_of, surroundings, view_of
-from app.web.next_page import local_or
-from app.web.services import now, services
+from app.web import job_view, wording
+from app.web.access import allow, knows_id, owner
+from app.web.job_view import Row, binned_of, row_of, surroundings, view_of
+from app.web.services import services
 from app.web.wording import Surroundings
 
 PAGE_LENGTH = 50
+BIN = "bin"
 _BUSY_SECONDS = 3
 _QUIET_SECONDS = 15
 
@@ -29,30 +29,40 @@ blueprint = Blueprint("jobs", __name__)
 
 @dataclass(frozen=True)
 class Tab:
-    """A state to choose, None for all, with its name, count and address."""
+    """A state to choose, None for all, with its name, count and address.
 
-    state: State | None
+    The bin has no count: counting it would cost more with each job in it.
+    """
+
+    state: str | None
     name: str
-    count: int
+    count: int | None
     url: str
 
 
-def hands_in_again() -> None:
-    """Whoever may hand in; no recording comes with the request, so it is not an intake."""
-    hands_in()
+@dataclass(frozen=True)
+class Switch:
+    """A step that the owner can pause or resume; paused is since when."""
+
+    step: Step
+    name: str
+    paused: datetime | None
 
 
 @blueprint.get("/jobs")
 @allow(owner)
 def listing() -> str:
-    """Jobs newest first, by state; the address keeps the filter and the place."""
+    """Jobs newest first, by state or in the bin; the address keeps the filter and the place."""
     state, before = _state(), _whole_number("before")
     page = services().queue.page(_filter(state), before=before, limit=PAGE_LENGTH)
     around = surroundings()
-    rows = [row_of(job, around) for job in page.jobs]
+    is_bin = state == BIN
+    rows = [] if is_bin else [row_of(job, around) for job in page.jobs]
     return render_template(
         "jobs/list.html",
         rows=rows,
+        binned_rows=[binned_of(job, around) for job in page.jobs] if is_bin else [],
+        binned=job_view.binned(request.args.get("binned", "")),
         list_url=_url(state, before),
         older=_url(state, page.next_cursor) if page.next_cursor else None,
         newest_page=_url(state) if before else None,
@@ -71,20 +81,23 @@ def changes() -> BaseResponse:
     state, newest = _state(), _whole_number("newest") or 0
     around = surroundings()
     watched = dict(mark.partition(".")[::2] for mark in request.args.getlist("watch"))
-    rows = [row_of(job, around) for job in _standing(list(watched)[:PAGE_LENGTH])]
+    found = {job_id: services().queue.find(job_id) for job_id in list(watched)[:PAGE_LENGTH]}
+    rows = [row_of(job, around) for job in found.values() if job]
+    gone = [job_id for job_id, job in found.items() if job is None]
     moved = [row for row in rows if row.version != watched[row.job.id]]
     fresh: Sequence[Job] = ()
     if "first" in request.args:
         top = services().queue.page(_filter(state), before=None, limit=PAGE_LENGTH)
         fresh = [job for job in top.jobs if job.seq > newest]
     head = _head(state, around)
-    if not moved and not fresh and request.args.get("head") == head["head_version"]:
+    if not (moved or gone or fresh) and request.args.get("head") == head["head_version"]:
         return make_response("", 204)
     added = [row_of(job, around, is_fresh=True) for job in fresh]
     return make_response(
         render_template(
             "jobs/_changes.html",
             moved=moved,
+            gone=gone,
             fresh=added,
             **head,
             **_poll(
@@ -99,16 +112,24 @@ def changes() -> BaseResponse:
 
 @blueprint.get("/jobs/<job_id>")
 @allow(knows_id)
-def page(job_id: str) -> str:
-    """One job: what is happening, then the text and the sound."""
-    job = services().queue.get(job_id)
-    return render_template("jobs/page.html", view=view_of(job), is_same="same" in request.args)
+def page(job_id: str) -> BaseResponse:
+    """One job: what is happening, then the text and the sound.
+
+    Of one in the bin the owner is told so, and the way out of it.
+    """
+    if binned := _binned_instead(job_id):
+        return make_response(render_template("jobs/binned.html", binned=binned), 404)
+    view = view_of(services().queue.get(job_id))
+    is_same = "same" in request.args
+    return make_response(render_template("jobs/page.html", view=view, is_same=is_same))
 
 
 @blueprint.get("/jobs/<job_id>/live")
 @allow(knows_id)
 def live(job_id: str) -> BaseResponse:
     """What changed on an open page of a job; 204 when nothing did."""
+    if binned := _binned_instead(job_id):
+        return make_response(render_template("jobs/_binned.html", binned=binned), 404)
     view = view_of(services().queue.get(job_id))
     is_same_stage = request.args.get("stage") == view.stage
     if is_same_stage and request.args.get("version") == view.version:
@@ -118,98 +139,61 @@ def live(job_id: str) -> BaseResponse:
     )
 
 
-@blueprint.post("/jobs/<job_id>/revive")
-@allow(owner)
-def revive(job_id: str) -> BaseResponse:
-    """Set a failed or dead job going again."""
-    return _act(job_id, lambda: actions.revive(job_id))
+def _binned_instead(job_id: str) -> job_view.Binned | None:
+    return None if services().queue.find(job_id) else job_view.binned(job_id)
 
 
-@blueprint.post("/jobs/<job_id>/cancel")
-@allow(knows_id)
-def cancel(job_id: str) -> BaseResponse:
-    """Stop a job that waits or runs."""
-    return _act(job_id, lambda: services().queue.cancel(job_id, now()))
-
-
-@blueprint.post("/jobs/<job_id>/again")
-@allow(hands_in_again)
-def again(job_id: str) -> BaseResponse:
-    """Make a new job of the same recording, and show it."""
-    job = services().intake.again(job_id, identity.sender(), now())
-    return redirect(url_for("jobs.page", job_id=job.id), 303)
-
-
-def _act(job_id: str, verb: Callable[[], Job]) -> BaseResponse:
-    """Do something to a job; a script gets its row back, a plain form its page."""
-    if not htmx.is_htmx():
-        verb()
-        return redirect(
-            local_or(request.form.get("next"), url_for("jobs.page", job_id=job_id)), 303
-        )
-    note, status = "", 200
-    try:
-        verb()
-    except AppError as error:
-        if error.code == "not_found":
-            raise
-        note, status = errors.sentence(error), error.kind.status
-    row = row_of(services().queue.get(job_id), surroundings())
-    answer = render_template("jobs/_row.html", row=row, note=note, acted=True)
-    return htmx.announce(make_response(answer, status), "acted")
-
-
-def _head(state: State | None, around: Surroundings) -> dict[str, Any]:
-    """The tabs with their counts, and whether anything moves at all."""
+def _head(state: str | None, around: Surroundings) -> dict[str, Any]:
+    """The tabs with their counts, whether anything moves at all, and what the owner has paused."""
     counts = services().queue.counts()
     tabs = [Tab(None, gettext("All"), sum(counts.values()), _url(None))]
     tabs += [
         Tab(name, gettext(words), counts.get(name, 0), _url(name))
         for name, words in wording.STATE_NAMES.items()
     ]
+    tabs.append(Tab(BIN, gettext("Bin"), None, _url(BIN)))
+    switches = [
+        Switch(step, gettext(name), around.paused.get(step))
+        for step, name in wording.STEP_NAMES.items()
+    ]
     is_stuck = around.workers == 0 and any(counts.get(name) for name in ACTIVE)
     return {
         "tabs": tabs,
         "state": state,
         "is_stuck": is_stuck,
-        "head_version": ".".join(str(tab.count) for tab in tabs) + f".{int(is_stuck)}",
+        "running_steps": [switch for switch in switches if not switch.paused],
+        "paused_steps": [switch for switch in switches if switch.paused],
+        "head_version": ".".join(
+            [*(str(tab.count or 0) for tab in tabs), str(int(is_stuck)), *sorted(around.paused)]
+        ),
     }
 
 
-def _poll(
-    state: State | None, rows: Sequence[Row], *, newest: int, is_first: bool
-) -> dict[str, Any]:
+def _poll(state: str | None, rows: Sequence[Row], *, newest: int, is_first: bool) -> dict[str, Any]:
     is_busy = any(row.is_active for row in rows)
     asked = {"state": state, "newest": newest or None, "first": "1" if is_first else None}
     return {"poll": asked, "poll_seconds": _BUSY_SECONDS if is_busy else _QUIET_SECONDS}
 
 
-def _standing(job_ids: Sequence[str]) -> list[Job]:
-    found = []
-    for job_id in job_ids:
-        with suppress(AppError):
-            found.append(services().queue.get(job_id))
-    return found
-
-
-def _filter(state: State | None) -> JobFilter:
-    return JobFilter(states=(state,) if state else ())
+def _filter(state: str | None) -> JobFilter:
+    if state == BIN:
+        return JobFilter(is_deleted=True)
+    return JobFilter(states=(State(state),) if state else ())
 
 
 def _newest(jobs: Sequence[Job]) -> int:
     return jobs[0].seq if jobs else 0
 
 
-def _url(state: State | None, before: int | None = None) -> str:
+def _url(state: str | None, before: int | None = None) -> str:
     return url_for("jobs.listing", state=state, before=before)
 
 
-def _state() -> State | None:
+def _state() -> str | None:
     word = request.args.get("state")
-    try:
-        return State(word) if word else None
-    except ValueError:
-        raise AppError("bad_request") from None
+    if word and word not in (*State, BIN):
+        raise AppError("bad_request")
+    return word or None
 
 
 def _whole_number(name: str) -> int | None:

@@ -33,17 +33,23 @@ class Standing:
 
 
 def standing(job: Job, now: datetime) -> Standing:
-    """How a job stands at this moment."""
-    pause_ends = job.delay_time if job.state.is_active and not job.is_running else None
+    """How a job stands at this moment; a paused step promises neither a time nor a place."""
+    is_idle = job.state.is_active and not job.is_running
+    is_paused = is_idle and job.step in services().queue.paused_steps()
+    pause_ends = job.delay_time if is_idle and not is_paused else None
     next_try = pause_ends if pause_ends and pause_ends > now else None
-    waits = job.state.is_active and not job.is_running and next_try is None
+    waits = is_idle and not is_paused and next_try is None
     position = services().queue.position(job) if waits else None
     return Standing(
         stage=stage(job),
         progress=1.0 if job.state is State.DONE else job.progress,
         position=position,
         next_try=next_try,
-        waiting_for=_waiting_for(job, position, next_try),
+        waiting_for=(
+            WaitingFor("step_paused", gettext("The owner has paused this step."))
+            if is_paused
+            else _waiting_for(job, position, next_try)
+        ),
     )
 
 

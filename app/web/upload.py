@@ -98,7 +98,7 @@ def _told(done: Enqueued) -> BaseResponse:
         name=done.job.display_name,
         page=url_for("jobs.page", job_id=done.job.id),
         line=url_for("upload.line", job_id=done.job.id),
-        again=url_for("jobs.again", job_id=done.job.id),
+        again=url_for("verbs.again", job_id=done.job.id),
         same_bytes=done.same_bytes,
     )
     return make_response(answer, 201 if done.created else 200)

@@ -1,6 +1,7 @@
 """What a job says to a person: its state, why it waits, what happened to it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from flask_babel import gettext, ngettext
@@ -27,6 +28,13 @@ SOURCE_NAMES = {
     Source.TELEGRAM: N_("Telegram"),
     Source.UNKNOWN: N_("Unknown"),
 }
+
+STEP_NAMES = {
+    Step.CONVERT: N_("conversion"),
+    Step.RECOGNIZE: N_("handing to the engine"),
+    Step.CHECK: N_("recognition"),
+}
+"""The steps as the switches that pause them name them."""
 
 _WORK = {
     Step.CONVERT: N_("Converting"),
@@ -57,6 +65,13 @@ _HAPPENED = {
     "worker_lost": N_("Given back: the worker was gone"),
     "revived": N_("Revived"),
     "cancelled": N_("Cancelled"),
+    "deleted": N_("Put into the bin"),
+    "undeleted": N_("Taken out of the bin"),
+}
+_REFUSED = {
+    "revive": N_("Not revived: it has not failed."),
+    "cancel": N_("Not cancelled: it had ended already."),
+    "undelete": N_("It is not in the bin any more."),
 }
 # What happened says in these all that there is to say of the error.
 TELL_THEMSELVES = frozenset({"lease_ended", "worker_lost", "cancelled", "dead"})
@@ -70,13 +85,14 @@ class Status:
     """What a job is doing: a word, what is to be said beyond it, and how it looks.
 
     tone is waiting, working, stuck (waiting with a reason), done, failed, dead or cancelled.
-    progress is 0-1, None when there is none to show.
+    progress is 0-1, None when there is none to show. short is for where there is little room.
     """
 
     tone: str
     word: str
     rest: str = ""
     progress: float | None = None
+    short: str = ""
 
     @property
     def icon(self) -> str:
@@ -92,11 +108,15 @@ class Status:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a sentence about a job depends on beside the job itself."""
+    """What a sentence about a job depends on beside the job itself.
+
+    paused holds the steps that the owner has paused, and since when.
+    """
 
     now: datetime
     workers: int
     max_attempts: int
+    paused: Mapping[Step, datetime] = field(default_factory=dict)
 
 
 def status(
@@ -110,6 +130,8 @@ def status(
     """What a job is doing now; is_silent tells a done one without speech."""
     if job.state.is_end:
         return _ended(job, is_silent)
+    if not job.is_running and job.step in around.paused:
+        return Status("stuck", gettext("Paused by the owner"), short=gettext("Paused"))
     if not around.workers:
         return Status("stuck", gettext("Waiting"), gettext("no worker is running"))
     if job.is_running:
@@ -127,6 +149,18 @@ def error_sentence(code: str | None) -> str:
     if code is None:
         return ""
     return str(gettext(KINDS.get(code, KINDS["internal"]).sentence))
+
+
+def refusal(verb: str, job: Job) -> str:
+    """Why a verb did nothing to a job that has moved on meanwhile."""
+    if verb == "revive" and job.state.is_active:
+        return str(gettext("Not revived: it is at work again already."))
+    return str(gettext(_REFUSED[verb]))
+
+
+def vain() -> str:
+    """What is said of a job revived although the verdict was on its recording."""
+    return str(gettext("Revived; the verdict was on the recording, so expect the same again."))
 
 
 def happened(event: JobEvent, source: Source) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from app.job import State
+from app.clock import utcnow
+from app.job import State, Step
 from app.settings import load
 from tests.browser.stage import Stage, serving
 from tests.speech import DATA
@@ -39,6 +40,14 @@ def photograph(folder: Path) -> None:
             pages["handed"] = f"/?job={ids}"
             pages["same"] = f"/jobs/{jobs['done'].id}?same=1"
             _shoot(browser, stage, url, pages, folder)
+            binned = jobs["binned"].id
+            pages = {"bin": "/jobs?state=bin", "binned": f"/jobs/{binned}"}
+            pages["undo"] = f"/jobs?binned={binned}"
+            _shoot(browser, stage, url, pages, folder)
+            stage.queue.pause_step(Step.CONVERT, utcnow())
+            held_up = {"paused-jobs": "/jobs", "paused-job": f"/jobs/{jobs['next'].id}"}
+            _shoot(browser, stage, url, held_up, folder)
+            stage.queue.resume_step(Step.CONVERT)
             stage.stop_worker()
             stuck = {"stuck-jobs": "/jobs", "stuck-job": f"/jobs/{jobs['next'].id}"}
             _shoot(browser, stage, url, stuck, folder)

@@ -162,6 +162,8 @@ class Stage:
         self.work(jobs["converting"], 0.07)
         jobs["next"] = self.hand_in("dictation.ogg", sound(0.1))
         jobs["waiting"] = self.hand_in("call 2026-11-30.wav", sound(0.11), source=Source.API)
+        jobs["binned"] = self.hand_in("second take.wav", sound(0.12))
+        self.queue.delete(jobs["binned"].id, utcnow())
         return jobs
 
     def session(self) -> str:

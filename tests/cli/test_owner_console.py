@@ -112,7 +112,7 @@ def test_p15_revive_sets_one_job_going_again(console: Console, house: House) -> 
     job = failed(house, "bad.mp3")
     answer = console.run("revive", job.id, "nonsense")
     assert answer.out == f"{job.id}: created\n"
-    assert answer.err.startswith("nonsense: there is no such job")
+    assert "nonsense: there is no such job" in answer.err
     assert answer.code == 1
     assert house.queue.get(job.id).state is State.CREATED
 
@@ -130,7 +130,7 @@ def test_a_job_that_has_not_ended_cannot_be_revived(console: Console, house: Hou
     job = hand_in(house, "good.mp3")
     answer = console.run("revive", job.id)
     assert answer.code == 1
-    assert answer.err.startswith(f"{job.id}: This cannot be done now")
+    assert answer.err.startswith(f"{job.id}: nothing done: the job is created")
 
 
 def test_the_invitation_makes_the_owner_once(console: Console, house: House) -> None:

@@ -9,7 +9,8 @@ from app.cli.root import pisar, run
 from tests.cli.console import Console
 
 COMMANDS = {
-    "up", "web", "worker", "transcribe", "jobs", "show", "revive", "owner", "token", "check",
+    "up", "web", "worker", "transcribe", "jobs", "show", "revive", "cancel", "delete", "undelete",
+    "pause", "resume", "owner", "token", "check",
 }  # fmt: skip
 
 
@@ -59,6 +60,13 @@ def test_i03_help_needs_no_settings(
         ("show",),
         ("revive",),
         ("revive", "abc", "--state", "dead"),
+        ("cancel",),
+        ("delete",),
+        ("undelete",),
+        ("pause",),
+        ("pause", "sleeping"),
+        ("resume", "transcribe"),
+        ("jobs", "--state", "bin", "--state", "dead"),
         ("transcribe",),
         ("transcribe", "nowhere.mp3"),
         ("transcribe", "--format", "pdf", __file__),

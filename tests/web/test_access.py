@@ -8,7 +8,7 @@ from app.owners import Scope
 from app.web import access
 from app.web.access import Rule
 from app.web.gate import INTAKE_PATHS
-from app.web.jobs import hands_in_again
+from app.web.verbs import hands_in_again
 from tests.web.conftest import Clock
 from tests.web.visitor import Visitor
 
@@ -30,13 +30,18 @@ OPEN = {
     "api.cancel": access.knows_id,
     "api.listing": access.reads,
     "api.revive": access.manages,
+    "api.delete": access.manages,
+    "api.undelete": access.manages,
+    "api.steps": access.reads,
+    "api.pause": access.manages,
+    "api.resume": access.manages,
     "files.stored": access.knows_id,
     "files.audio": access.knows_id,
     "files.source": access.knows_id,
     "jobs.page": access.knows_id,
     "jobs.live": access.knows_id,
-    "jobs.cancel": access.knows_id,
-    "jobs.again": hands_in_again,
+    "verbs.cancel": access.knows_id,
+    "verbs.again": hands_in_again,
 }
 """Every view that somebody else than the owner may reach, and by what right."""
 
@@ -107,7 +112,8 @@ def test_cp08_an_unknown_token_is_refused_everywhere(app: Flask) -> None:
 
 
 def test_cp08_a_page_is_not_changed_by_looking(app: Flask) -> None:
-    verbs = {"revive", "cancel", "logout", "sign_in", "end_session", "hand_in", "again", "save"}
+    verbs = {"logout", "sign_in", "end_session", "hand_in", "save"}
+    verbs |= {"revive", "cancel", "delete", "undelete", "again", "pause", "resume"}
     for endpoint, method, _ in walk(app):
         if endpoint.partition(".")[2] in verbs:
             assert method != "GET", endpoint

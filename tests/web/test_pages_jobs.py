@@ -128,7 +128,7 @@ def test_a_second_revive_by_script_is_409_with_the_row_as_it_is(
     house.queue.revive(job.id, clock())
     answer = signed_in.post(f"/jobs/{job.id}/revive", headers=HTMX)
     assert answer.status_code == 409
-    assert "state has changed" in answer.text
+    assert "Not revived: it is at work again already." in answer.text
     assert f'id="job-{job.id}"' in answer.text
 
 
