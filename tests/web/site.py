@@ -85,6 +85,10 @@ class Site:
         self.process.send_signal(number)
         return self.process.wait(30)
 
+    def restart(self) -> None:
+        """Start it again after its end, on the same port."""
+        self.process = self._start()
+
     def _start(self) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
             process = subprocess.Popen(COMMAND, env=self.env, stdout=log, stderr=log, cwd=ROOT)
