@@ -112,9 +112,7 @@ def _counted(
     on_disk = {path.name for path in (house.data_dir / "storage" / "files").iterdir()}
     facts = {
         "accepted": len(ids),
-        "ended: done, failed, dead": ", ".join(
-            str(counts[state]) for state in (State.DONE, State.FAILED, State.DEAD)
-        ),
+        **{f"ended {state}": counts[state] for state in (State.DONE, State.FAILED, State.DEAD)},
         "requests that a kill cut off, sent again": sum(sender.unanswered for sender in senders),
         "replies in doubt (P47)": len(_column(house, _DOUBTFUL)),
         "files of no job, left by a killed hand-in": len(on_disk - known),
