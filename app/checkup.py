@@ -25,6 +25,10 @@ LEAST_FREE_BYTES = 256 * 1024**2
 """With less free disk a recording of some minutes may not come through."""
 COMFORTABLE_FREE_BYTES = 2 * GIB
 
+_LOCK_SECONDS = 3.0
+"""Longer than any crowd of writers takes."""
+_WAL_RESET_MENDED = (3, 51, 3)
+
 _CHECKUP_SECONDS = 300
 # SQLite's locks and its shared memory do not reach over a network, and such a disk may call a
 # file synced that is not.
@@ -115,13 +119,13 @@ def _database(data_dir: Path) -> Finding:
     if not (data_dir / DATABASE_NAME).exists():
         return Finding(subject, Verdict.OK, "not there yet: the first start makes it")
     try:
-        with closing(Database(data_dir / DATABASE_NAME)) as database:
+        with closing(Database(data_dir / DATABASE_NAME, _LOCK_SECONDS)) as database:
             applied = set(applied_steps(database))
             with database.read() as connection:
                 faults = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
                 version = connection.execute("SELECT sqlite_version()").fetchone()[0]
     except AppError as error:
-        return Finding(subject, Verdict.BROKEN, error.message)
+        return _no_database(error)
     known = {step.name for step in (MIGRATIONS / "sqlite").glob("[0-9]*.sql")}
     if faults != ["ok"]:
         mend = "stop the service and restore the data directory from a backup"
@@ -132,7 +136,22 @@ def _database(data_dir: Path) -> Finding:
     if known - applied:
         words = f"sound; steps that the next start applies: {len(known - applied)}"
         return Finding(subject, Verdict.NOTE, words)
-    return Finding(subject, Verdict.OK, f"sound and current (SQLite {version})")
+    return Finding(subject, Verdict.OK, f"sound and current (SQLite {version}{_defect(version)})")
+
+
+def _no_database(error: AppError) -> Finding:
+    if error.code != "store_busy":
+        return Finding("database", Verdict.BROKEN, error.message)
+    words = error.detail or "another process holds the writer lock"
+    mend = "end that process, or let it go on (kill -CONT): until then nothing can be written"
+    return Finding("database", Verdict.BROKEN, words, mend)
+
+
+def _defect(version: str) -> str:
+    """What an older SQLite needs us for: sqlite.org/wal.html, "The WAL-Reset Bug"."""
+    if tuple(int(part) for part in version.split(".")) >= _WAL_RESET_MENDED:
+        return ""
+    return "; the writer lock keeps its WAL-reset defect away"
 
 
 def _worker_side(settings: Settings) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import re
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -179,6 +179,7 @@ class _Handles:
         self.fault = ""
         self.is_quiet = True
         self.local = threading.local()
+        self._mine = threading.local()
         self.lock = WriterLock(path.with_name(path.name + ".lock"))
         self.writer = Writer(self.lock, writer_seconds, lambda: _connect(path))
         self._readers: list[tuple[threading.Thread, Connection]] = []
@@ -210,14 +211,14 @@ class _Handles:
 
     def reader(self) -> Connection:
         """This thread's connection for reading."""
-        connection: Connection | None = getattr(self.local, "reader", None)
+        connection: Connection | None = getattr(self._mine, "reader", None)
         if connection is None:
             connection = _connect(self.path)
             connection.execute("PRAGMA query_only=ON")
             with self._guard:
                 self._close_orphans()
                 self._readers.append((threading.current_thread(), connection))
-            self.local.reader = connection
+            self._mine.reader = connection
         return connection
 
     @contextmanager
@@ -233,16 +234,20 @@ class _Handles:
                 self.lock.release()
 
     def close(self, seconds: float) -> None:
-        """Close everything, under the lock if it comes: the last connection checkpoints."""
+        """Close everything under the lock, since the last connection checkpoints.
+
+        When the lock does not come, the end of the process closes it: without a checkpoint.
+        """
         if self.fault:
             return
         with self.writer.alone(seconds):
-            # Who keeps the lock from us has the file open, so that ours is not the last connection.
             has_lock = self.lock.acquire(min(seconds, QUIET_SECONDS))
             self.fault = "the database is closed"
-            self._close_connections()
             if has_lock:
+                self._close_connections()
                 self.lock.release()
+            else:
+                self._never_close()
             self.lock.close()
 
     def hush(self) -> None:
@@ -275,8 +280,11 @@ class _Handles:
         self._renew_guard()
         self.lock.drop_inherited()
         if not self.is_quiet:
-            # Even the end of the interpreter must not close them: that would write to the file.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+            self._never_close()
+
+    def _never_close(self) -> None:
+        # Not even by the end of the interpreter: SQLite would write to the file.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def _renew_guard(self) -> None:
         self._guard = threading.Lock()
@@ -296,7 +304,7 @@ class _Handles:
             for _, connection in self._readers:
                 connection.close()
             self._readers.clear()
-            self.local = threading.local()
+            self._mine = threading.local()
         self.writer.close()
 
 
@@ -332,16 +340,29 @@ def _tell(error: BaseException) -> None:
             raise AppError("store_busy", "a foreign program writes to the database") from error
 
 
-def _each(step: Callable[[Database], None]) -> Callable[[], None]:
-    def run() -> None:
-        for database in list(_databases):
-            step(database)
+_forking = threading.Lock()
 
-    return run
+
+def _before_fork() -> None:
+    _forking.acquire()
+    for database in list(_databases):
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in list(_databases):
+        database.after_fork_in_parent()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    for database in list(_databases):
+        database.after_fork_in_child()
+    _forking.release()
 
 
 os.register_at_fork(
-    before=_each(Database.before_fork),
-    after_in_parent=_each(Database.after_fork_in_parent),
-    after_in_child=_each(Database.after_fork_in_child),
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
 )

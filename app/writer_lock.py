@@ -22,6 +22,7 @@ from pathlib import Path
 _NUMBER = struct.Struct("q")
 # Byte 0 is locked while the file's content, the last number that was given out, is changed.
 _COUNTER = 0
+_LAST_PLACE = 2**62
 # struct flock of fcntl(2): type, whence, start, length (0: to the end), pid. These locks belong to
 # the open file, not to the process as plain POSIX locks do.
 _FLOCK = struct.Struct("hhqqi0q")
@@ -158,9 +159,10 @@ class WriterLock:
     def _take_place(self) -> int:
         _lock_bytes(self._file, _COUNTER)
         try:
-            last = os.pread(self._file, _NUMBER.size, 0)
-            # 1 is the place before the first one.
-            place = max(1, _NUMBER.unpack(last)[0] if len(last) == _NUMBER.size else 0) + 1
+            written = os.pread(self._file, _NUMBER.size, 0)
+            last = _NUMBER.unpack(written)[0] if len(written) == _NUMBER.size else 0
+            # 1 is the place before the first one. A file that others wrote to begins anew.
+            place = last + 1 if 0 < last < _LAST_PLACE else 2
             _lock_bytes(self._file, place)
             os.pwrite(self._file, _NUMBER.pack(place), 0)
         finally:

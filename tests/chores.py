@@ -1,14 +1,11 @@
 """What the processes of tests/crew.py do; each function is called by name in another process."""
 
-import os
 import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread
 
 from app.db import Database
 from app.job import State
@@ -82,55 +79,6 @@ def write_pairs_for_ever(path: Path, begun: Path) -> None:
             connection.execute("INSERT INTO notes VALUES(2, ?)", (number,))
         number += 1
         begun.touch()
-
-
-def use_after_fork(path: Path) -> tuple[int, bool]:
-    """How many verbs a forked child was refused, and whether the parent still writes."""
-    database = Database(path)
-    inside, leave = Event(), Event()
-
-    def hold() -> None:
-        with database.transaction() as connection:
-            connection.execute("INSERT INTO notes VALUES(9, 9)")
-            inside.set()
-            leave.wait(20)
-
-    # The child inherits the locks of this thread, but not the thread that would let go of them.
-    holder = Thread(target=hold)
-    holder.start()
-    inside.wait(20)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)
-        os._exit(sum(_is_refused(verb) for verb in _verbs(database)))
-    _, status = os.waitpid(child, 0)
-    leave.set()
-    holder.join()
-    with database.transaction() as connection:
-        connection.execute("INSERT INTO notes VALUES(9, 10)")
-    with database.read() as connection:
-        rows = connection.execute("SELECT count(*) FROM notes WHERE who = 9").fetchone()[0]
-    database.close()
-    return os.waitstatus_to_exitcode(status), rows == 2
-
-
-def _verbs(database: Database) -> list[Callable[[], None]]:
-    def enter(verb: Callable[[], object]) -> Callable[[], None]:
-        def run() -> None:
-            with verb():  # type: ignore[attr-defined]
-                pass
-
-        return run
-
-    return [*map(enter, (database.read, database.snapshot, database.transaction)), database.close]
-
-
-def _is_refused(verb: Callable[[], None]) -> bool:
-    try:
-        verb()
-    except RuntimeError:
-        return True
-    return False
 
 
 def live(data_dir: Path) -> tuple[str, int]:

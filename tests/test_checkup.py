@@ -1,7 +1,10 @@
 """`pisar check`: what is broken is found, and how to mend it is said."""
 
+import fcntl
+import os
 import shutil
 import socket
+import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -124,6 +127,28 @@ def test_a_sound_database_is_well(settings: Settings, data_dir: Path, now: datet
     finding = found(settings, "database")
     assert finding.verdict is Verdict.OK
     assert "sound and current" in finding.words
+
+
+def test_hazard_10_what_the_lock_keeps_away_is_told_with_the_version(
+    settings: Settings, data_dir: Path, now: datetime
+) -> None:
+    open_database(data_dir, now).close()
+    assert f"SQLite {sqlite3.sqlite_version}" in found(settings, "database").words
+    assert "WAL-reset" in checkup._defect("3.40.1") and "WAL-reset" in checkup._defect("3.51.2")
+    assert checkup._defect("3.51.3") == checkup._defect("3.100.0") == ""
+
+
+def test_hazard_18_who_keeps_the_database_busy_is_named(
+    settings: Settings, data_dir: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkup, "_LOCK_SECONDS", 0.1)
+    open_database(data_dir, now).close()
+    lock = os.open(data_dir / f"{DATABASE_NAME}.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    finding = found(settings, "database")
+    os.close(lock)
+    assert finding.verdict is Verdict.BROKEN and "kill -CONT" in finding.mend
+    assert f"process {os.getpid()} holds the writer lock" in finding.words
 
 
 def scribble(path: Path, now: datetime) -> None:

@@ -63,6 +63,15 @@ def test_the_depth_of_the_queue_is_asked_for_at_each_scrape(
     assert scraped()['transcriber_oldest_waiting_seconds{state="created"}'] <= 90
 
 
+def test_hazard_09_the_log_of_the_database_is_measured(database: Database) -> None:
+    metrics.queue_wal_bytes.set_function(database.wal_bytes)
+    before = scraped()["transcriber_queue_wal_bytes"]
+    with database.transaction() as connection:
+        connection.execute("CREATE TABLE some(number INTEGER) STRICT")
+    assert scraped()["transcriber_queue_wal_bytes"] > before > 0
+    metrics.queue_wal_bytes.set_function(lambda: 0.0)
+
+
 def test_a_clock_set_back_shows_no_negative_wait(
     queue: SqliteQueue, monkeypatch: pytest.MonkeyPatch, now: datetime
 ) -> None:

@@ -14,6 +14,9 @@ blueprint = Blueprint("health", __name__)
 RESERVE_BYTES = 256 * 1024**2
 """Less free disk than this, and a recording of some minutes may not be taken in whole."""
 
+LOCK_SECONDS = 2.0
+"""A process that keeps the writer lock longer has been stopped, or hangs."""
+
 
 @blueprint.get("/healthz")
 @allow(anyone)
@@ -45,6 +48,10 @@ def _database() -> bool:
         return connection.execute("SELECT 1 FROM schema_steps LIMIT 1").fetchone() is not None
 
 
+def _takes_writes() -> bool:
+    return services().database.is_writable(LOCK_SECONDS)
+
+
 def _writable() -> bool:
     with tempfile.TemporaryFile(dir=services().settings.storage.data_dir) as file:
         return file.write(b"1") == 1
@@ -60,6 +67,7 @@ def _worker() -> bool:
 
 _CHECKS: dict[str, Callable[[], bool]] = {
     "database": _database,
+    "database_busy": _takes_writes,
     "data_dir_not_writable": _writable,
     "disk_almost_full": _room,
     "no_worker": _worker,

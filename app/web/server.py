@@ -58,6 +58,7 @@ def serve(settings: Settings) -> int:
             )
             return EXIT_FAILED
         metrics.watch(house.queue)
+        metrics.queue_wal_bytes.set_function(house.database.wal_bytes)
         metrics.intake_up.labels(intake="http").set(1)
         metrics.serve(settings.server.metrics_port, "server.metrics_port")
         with _signals(web.stop):

@@ -1,7 +1,9 @@
 """The real server: what it refuses and how early, and who waits for whom."""
 
+import fcntl
 import json
 import logging
+import os
 import shutil
 import socket
 import subprocess
@@ -325,6 +327,16 @@ def test_no_secret_reaches_the_log(closed: Site) -> None:
 def test_readyz_lists_what_is_missing(site: Site) -> None:
     status, _, body = site.ask("GET", "/readyz")
     assert status == 503 and json.loads(body)["reasons"] == ["no_worker"]
+
+
+def test_hazard_18_readyz_tells_that_nobody_can_write(site: Site) -> None:
+    lock = os.open(site.data_dir / "pisar.db.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        status, _, body = site.ask("GET", "/readyz")
+    finally:
+        os.close(lock)
+    assert status == 503 and "database_busy" in json.loads(body)["reasons"]
 
 
 def test_q27_the_stop_waits_for_what_is_in_hand(tmp_path: Path) -> None:
