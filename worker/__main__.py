@@ -127,7 +127,7 @@ def _run(
     ]
     # In threads too: this one must hear the signal while the store keeps a writer waiting.
     threads.append(
-        threading.Thread(target=loop.watch, args=(lanes, own_bell), name="watch"),
+        threading.Thread(target=loop.watch, args=(own_bell,), name="watch"),
     )
     threads.append(
         threading.Thread(target=_clear_up, args=(settings, queue, loop), name="clear-up")

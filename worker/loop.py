@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -83,7 +83,6 @@ class _Rest:
 
     def __init__(self) -> None:
         self._woken = threading.Condition()
-        self.sleepers = 0
         self.calls = 0
 
     def wake(self) -> None:
@@ -94,9 +93,7 @@ class _Rest:
     def wait(self, seen: int) -> None:
         """Wait until there were more calls than those seen."""
         with self._woken:
-            self.sleepers += 1
             self._woken.wait_for(lambda: self.calls != seen)
-            self.sleepers -= 1
 
 
 class Loop:
@@ -146,16 +143,18 @@ class Loop:
             else:
                 self.wake()
 
-    def watch(self, lanes: Sequence[Lane], bell: Bell) -> None:
-        """Until draining, at each ring and each poll, wake the lanes that have work (P40).
+    def watch(self, bell: Bell) -> None:
+        """Until draining, at each ring and each poll, wake the lanes whose state has jobs (P40).
 
-        One look for all: each lane on its own cost a waiting worker three times the CPU, and at
-        a ring the others were in the way of the one that had something to do.
+        One look for all: a poll of each lane cost a waiting worker three times the CPU, and at a
+        ring the others were in the way of the one that had something to do.
         """
         was_rung = False
         while not self.draining.is_set():
             try:
-                self._wake_for_work(lanes)
+                for state, jobs in self._queue.counts().items():
+                    if jobs and state in self._rests:
+                        self._rests[state].wake()
             except Exception:
                 log.exception("the store cannot be looked at")
             if was_rung:
@@ -295,18 +294,6 @@ class Loop:
                     raise
                 log.exception("the outcome of a step cannot be written; trying again")
                 self.stopping.wait(_FAULT_PAUSE_SECONDS)
-
-    def _wake_for_work(self, lanes: Sequence[Lane]) -> None:
-        # Mostly there is no job at all, which is quickly seen.
-        jobs = self._queue.counts()
-        for state, lease_seconds in {lane.state: lane.lease_seconds for lane in lanes}.items():
-            rest = self._rests[state]
-            # A lane that is awake, or about to lie down, only has to look once more.
-            if jobs.get(state) and (
-                not rest.sleepers
-                or self._queue.has_work(state, lease_seconds=lease_seconds, now=self._now())
-            ):
-                rest.wake()
 
 
 def _internal(error: Exception) -> AppError:

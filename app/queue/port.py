@@ -154,12 +154,6 @@ class Queue(Protocol):
         The order is (priority, turn, acceptance), P50. A paused step has nothing to do.
         """
 
-    def has_work(self, state: State, *, lease_seconds: float, now: datetime) -> bool:
-        """True when claim() would find something to do, asked without keeping a writer waiting."""
-
-    def has_work(self, state: State, *, lease_seconds: float, now: datetime) -> bool:
-        """True when claim() would find something to do, asked without keeping a writer waiting."""
-
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
         """Write progress (0-1) and renew the lease (P43)."""
 

@@ -74,11 +74,19 @@ class SqliteQueue(OwnerVerbs):
         self, state: State, *, worker: str, lease_seconds: float, max_attempts: int, now: datetime
     ) -> Claim | Buried | Nothing:
         """See port.Queue."""
-        if not self.has_work(state, lease_seconds=lease_seconds, now=now):
-            return Nothing(f"no job is ready in {state}")
         token = new_token()
-        values = self._moment(state, lease_seconds, now)
-        values |= {"acquisition_id": token, "worker": worker}
+        values = {
+            "state": state,
+            "step": STEP_OF[state],
+            "now": to_text(now),
+            "horizon": to_text(later(now, self._pause_cap_seconds)),
+            "lease_start": to_text(later(now, -lease_seconds)),
+            "acquisition_id": token,
+            "worker": worker,
+        }
+        with self._database.read() as connection:
+            if not run(connection, "has_work", values).fetchone()[0]:
+                return Nothing(f"no job is ready in {state}")
         with self._database.transaction() as connection:
             run(connection, "end_pauses", values)
             for lost in jobs(connection, "end_leases", values):
@@ -92,12 +100,6 @@ class SqliteQueue(OwnerVerbs):
                 # By the last step: what runs ahead in the first ones has not been served yet.
                 run(connection, "advance_turns", {"turn": job.turn})
         return Claim(job, STEP_OF[job.state], token, worker, now)
-
-    def has_work(self, state: State, *, lease_seconds: float, now: datetime) -> bool:
-        """See port.Queue."""
-        with self._database.read() as connection:
-            found = run(connection, "has_work", self._moment(state, lease_seconds, now))
-            return bool(found.fetchone()[0])
 
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
         """See port.Queue."""
@@ -210,16 +212,6 @@ class SqliteQueue(OwnerVerbs):
             pause = backoff_seconds(job.attempts, self._pause_cap_seconds)
             values = {"id": job.id, "delay_time": to_text(later(now, pause)), "now": to_text(now)}
             run(connection, "pause_lost", values)
-
-    def _moment(self, state: State, lease_seconds: float, now: datetime) -> dict[str, str]:
-        """What decides whether a job of a state may be claimed now."""
-        return {
-            "state": state,
-            "step": STEP_OF[state],
-            "now": to_text(now),
-            "horizon": to_text(later(now, self._pause_cap_seconds)),
-            "lease_start": to_text(later(now, -lease_seconds)),
-        }
 
     def _place(self, connection: Connection, new: NewJob) -> dict[str, int]:
         """A new job's place in line (P50)."""

@@ -39,7 +39,6 @@ class Resting:
         self.bell = Bell(data_dir, self.presence.name)
         self.queue = SqliteQueue(database)
         self.done: list[Step] = []
-        self.looks = 0
         self.loop = Loop(
             queue=self.queue,
             storage=LocalStorage(data_dir, self.presence.scratch),
@@ -50,11 +49,14 @@ class Resting:
             poll_seconds=poll_seconds,
         )
         self.turns: list[State] = []
+        self._last: dict[State, Run] = {}
         turn = self.loop.turn
 
         def counted(lane: Lane) -> Run:
             self.turns.append(lane.state)
-            return turn(lane)
+            self._last.pop(lane.state, None)
+            run = self._last[lane.state] = turn(lane)
+            return run
 
         self.loop.turn = counted  # type: ignore[method-assign]
         self.lanes = [
@@ -63,7 +65,7 @@ class Resting:
         ]
         self._threads = [
             threading.Thread(target=self.loop.serve, args=(lane,)) for lane in self.lanes
-        ] + [threading.Thread(target=self.loop.watch, args=(self.lanes, self.bell))]
+        ] + [threading.Thread(target=self.loop.watch, args=(self.bell,))]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -71,8 +73,7 @@ class Resting:
         wait_until(self.is_at_rest, SOON, "all lanes rest")
 
     def is_at_rest(self) -> bool:
-        rests = self.loop._rests
-        return all(rests[lane.state].sleepers for lane in self.lanes)
+        return all(self._last.get(lane.state) is Run.IDLE for lane in self.lanes)
 
     def close(self) -> None:
         self.loop.draining.set()
