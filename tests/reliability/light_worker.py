@@ -5,6 +5,7 @@ are stood in for. What a recording does to its step is said by its name:
 
 - `poison …` kills its worker with SIGKILL;
 - `slow …` works on until it is told to stop;
+- `heavy …` is checked in a child process of its own for a moment, `lasting …` for very long;
 - `deaf …` works for half a second more after it was told;
 - anything else is done at once.
 """
@@ -22,10 +23,13 @@ from app.queue.port import Converted, Recognized, Started, StepResult
 from app.settings import Settings
 from app.storage.port import Storage
 from tests.queue.hands import stored_file
+from worker.child import Child
 from worker.loop import Lane
 from worker.work import Stopped, Work
 
 LEDGER = "ledger"
+HEAVY = "tests.reliability.heavy_child"
+_CHILD_SECONDS = {"heavy": 0.2, "lasting": 600.0}
 _CONVERTED_BYTES = 100_000
 ROOM_BYTES = 1_000_000
 """What the convert step asks to be free, as the real one does with its sixteen times as many."""
@@ -92,6 +96,8 @@ class Check(_Light):
 
     def run(self, work: Work) -> StepResult:
         self.behave(work, Step.CHECK)
+        if seconds := _CHILD_SECONDS.get(work.job.display_name.split()[0]):
+            _work_in_a_child(work, seconds)
         said = work.job.display_name
         return Recognized(Transcript(said, (Segment(0.0, 1.0, said),)), "en")
 
@@ -102,6 +108,11 @@ def _work_until_told(work: Work, deaf_seconds: float = 0) -> None:
         time.sleep(0.02)
     time.sleep(deaf_seconds)
     raise Stopped
+
+
+def _work_in_a_child(work: Work, seconds: float) -> None:
+    with Child.start(HEAVY, [str(seconds)]) as child:
+        next(child.messages(timeout_seconds=900, stall_seconds=900, stopped=work.stopped))
 
 
 def _write_down(ledger: Path, line: str) -> None:
