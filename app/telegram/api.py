@@ -190,6 +190,11 @@ class BotApi:
         """Show for five seconds what the bot does, as in "typing"."""
         apihelper.send_chat_action(self._token, chat_id, action, message_thread_id=thread_id)
 
+    def member(self, chat_id: int, user_id: int) -> str:
+        """What a person is in a chat: creator, administrator, member, restricted, left, kicked."""
+        found = _object(apihelper.get_chat_member(self._token, chat_id, user_id))
+        return str(found.get("status", ""))
+
     def answer_callback(self, callback_id: str, text: str) -> None:
         """End the wait of whoever pressed a button, with up to 200 letters."""
         apihelper.answer_callback_query(self._token, callback_id, text)
