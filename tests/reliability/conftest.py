@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from app.db import Database
+from app.migrate import open_database
+from app.queue.sqlite import SqliteQueue
+from tests.queue.hands import START
+
 MEMORY = Path("/dev/shm")
 
 
@@ -22,3 +27,15 @@ def quick_dir(tmp_path: Path) -> Iterator[Path]:
         return
     with folder as name:
         yield Path(name) / "data"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = open_database(tmp_path, START)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def queue(database: Database) -> SqliteQueue:
+    return SqliteQueue(database)
