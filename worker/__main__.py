@@ -21,6 +21,7 @@ from app.queue.port import Queue
 from app.queue.sqlite import SqliteQueue
 from app.settings import Settings, SettingsError, load
 from app.storage.local import LocalStorage
+from worker.housekeeping import empty_bin
 from worker.loop import Lane, Limits, Loop
 from worker.recognizers.embedded import EmbeddedRecognizer
 from worker.recognizers.port import Recognizer
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_BAD_SETTINGS = 78
 _SWEEP_SECONDS = 60.0
+_BIN_SECONDS = 3600.0
 _LOOK_SECONDS = 1.0
 _LOST_SECONDS = 1.0
 """However long the poll: a killed worker's job is free within two seconds (P41)."""
@@ -66,7 +68,7 @@ def main() -> int:
         storage = LocalStorage(data_dir, presence.scratch)
         loop = _loop(settings, queue, storage, presence)
         metrics.serve(settings.worker.metrics_port, "worker.metrics_port")
-        _run(settings, loop, _lanes(settings, storage, recognizer), queue, own_bell)
+        _run(settings, loop, _lanes(settings, storage, recognizer), queue, storage, own_bell)
     finally:
         recognizer.close()
         own_bell.close()
@@ -116,7 +118,12 @@ def _lanes(settings: Settings, storage: LocalStorage, recognizer: Recognizer) ->
 
 
 def _run(
-    settings: Settings, loop: Loop, lanes: Sequence[Lane], queue: Queue, own_bell: Bell
+    settings: Settings,
+    loop: Loop,
+    lanes: Sequence[Lane],
+    queue: Queue,
+    storage: LocalStorage,
+    own_bell: Bell,
 ) -> None:
     """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
     signals = _signal_pipe()
@@ -131,6 +138,9 @@ def _run(
     )
     threads.append(
         threading.Thread(target=_clear_up, args=(settings, queue, loop), name="clear-up")
+    )
+    threads.append(
+        threading.Thread(target=_empty_bin, args=(settings, queue, storage, loop), name="bin")
     )
     try:
         for thread in threads:
@@ -168,6 +178,21 @@ def _clear_up(settings: Settings, queue: Queue, loop: Loop) -> None:
         except Exception:
             logger.exception("what ended processes left cannot be looked at")
         loop.draining.wait(min(settings.worker.poll_interval, _LOST_SECONDS))
+
+
+def _empty_bin(settings: Settings, queue: Queue, storage: LocalStorage, loop: Loop) -> None:
+    """Remove what has lain in the bin long enough, once an hour until draining.
+
+    In a thread of its own: a full bin would keep the claims of a killed worker waiting.
+    """
+    bin_seconds = settings.retention.bin_seconds
+    while not loop.draining.is_set():
+        try:
+            while empty_bin(queue, storage, bin_seconds, utcnow()) and not loop.draining.is_set():
+                pass
+        except Exception:
+            logger.exception("the bin cannot be emptied")
+        loop.draining.wait(_BIN_SECONDS)
 
 
 def _release_lost(settings: Settings, queue: Queue, loop: Loop) -> None:

@@ -9,22 +9,21 @@ from app.storage.port import Storage
 log = logging.getLogger(__name__)
 
 _BATCH = 100
+"""A worker that is told to stop waits for one batch at most."""
 
 
 def empty_bin(queue: Queue, storage: Storage, bin_seconds: float, now: datetime) -> int:
-    """Remove the jobs whose time in the bin is over, with their files; gives how many went.
+    """Remove some jobs whose time in the bin is over, with their files; gives how many went.
 
-    The files go first: a process that ends in between leaves rows that the next run finds again,
-    never files that nothing knows of.
+    Call it until it gives 0. The files go first: a process that ends in between leaves rows that
+    the next run finds again, never files that nothing knows of.
     """
     removed = stuck = 0
-    # What is stuck comes again with each batch: the next run tries it anew.
-    while not stuck and (batch := queue.binned(bin_seconds, _BATCH, now)):
-        for job in batch:
-            if _has_lost_its_files(queue, storage, job.id):
-                removed += queue.erase(job.id, bin_seconds, now)
-            else:
-                stuck += 1
+    for job in queue.binned(bin_seconds, _BATCH, now):
+        if _has_lost_its_files(queue, storage, job.id):
+            removed += queue.erase(job.id, bin_seconds, now)
+        else:
+            stuck += 1
     if stuck:
         log.error("files of deleted jobs cannot be removed", extra={"jobs": stuck})
     if removed:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.clock import later, utcnow
 from app.job import Job, State
 from app.migrate import DATABASE_NAME
 from tests.processes import children_of, is_running, wait_until
@@ -265,3 +266,15 @@ def test_p41_a_worker_never_takes_itself_for_gone(running: Service, long_speech:
         lock.unlink()
     assert running.wait_for(job, *END).state is State.DONE
     assert not [line for line in running.outcomes(job) if "lost" in line]
+
+
+def test_s31_a_worker_empties_the_bin_and_leaves_what_is_not_due(tmp_path: Path) -> None:
+    with service(tmp_path / "data") as running:
+        gone, kept = (running.hand_in(DATA / "english.flac", name) for name in ("a", "b"))
+        running.queue.delete(gone.id, later(utcnow(), -8 * 86400))
+        running.queue.delete(kept.id, utcnow())
+        running.start_worker()
+        running.wait(lambda: running.queue.find_binned(gone.id) is None, 30, "the bin is emptied")
+        assert running.queue.find_binned(kept.id)
+        files = running.data_dir / "storage" / "files"
+        assert {path.name for path in files.iterdir()} == {kept.source_file}
