@@ -129,6 +129,11 @@ KINDS: dict[str, ErrorKind] = {
         True,
         N_("This service has its owner. Sign in, or run `pisar owner reset-password`."),
     ),
+    "link_over": ErrorKind(
+        410,
+        True,
+        N_("This upload link is over, or its file has come. Ask for a new one where you got it."),
+    ),
     "name_taken": ErrorKind(409, True, N_("This name is in use. Choose another one.")),
     "no_scope": ErrorKind(422, True, N_("Choose at least one thing that the token may do.")),
     "bad_range": ErrorKind(416, True, N_("The file does not have the part that was asked for.")),

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from flask import Flask, current_app, request
 
+from app.chats import Links
 from app.errors import AppError
 from app.owners import Scope
 from app.web import identity
-from app.web.services import services
+from app.web.services import now, services
 
 Rule = Callable[[], None]
 View = TypeVar("View", bound=Callable[..., object])
@@ -76,10 +77,17 @@ def hands_in() -> None:
     raise AppError("forbidden" if identity.token() else "token_required")
 
 
+def holds_link() -> None:
+    """Whoever was given an upload link; one that is used up leads to its job still."""
+    secret = (request.view_args or {}).get("secret", "")
+    if Links(services().database).find(secret, now()) is None:
+        raise AppError("link_over")
+
+
 def is_intake() -> bool:
     """True when this request may bring a recording: its file goes straight to the storage."""
     endpoint = request.endpoint
-    return endpoint is not None and rule_of(current_app, endpoint) is hands_in
+    return endpoint is not None and rule_of(current_app, endpoint) in (hands_in, holds_link)
 
 
 def _judge() -> None:

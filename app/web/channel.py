@@ -60,7 +60,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress ships no type
             return
         if self.content_length >= self.adj.max_request_body_size:
             self._refuse("too_large")
-        elif is_intake and (code := gate.refuses_sender(self.headers)):
+        elif is_intake and (code := gate.refuses_sender(self.path, self.headers)):
             self._refuse(code)
 
     def _refuse(self, code: str) -> None:

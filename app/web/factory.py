@@ -16,6 +16,7 @@ from app.web import (
     i18n,
     identity,
     jobs,
+    links,
     upload,
     verbs,
 )
@@ -30,6 +31,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     health.blueprint,
     i18n.blueprint,
     jobs.blueprint,
+    links.blueprint,
     upload.blueprint,
     verbs.blueprint,
 )

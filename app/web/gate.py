@@ -9,6 +9,7 @@ from datetime import datetime
 
 from werkzeug.http import parse_cookie
 
+from app.chats import Links
 from app.owners import Owners, Scope
 from app.settings import Settings
 from app.web.identity import bearer, cookie_name
@@ -22,13 +23,19 @@ FRAME_BYTES = 1024**2
 INTAKE_PATHS = frozenset({"/", "/api/jobs"})
 """Where recordings are posted to; a test compares them with the views' rules."""
 
+LINK_PATH = "/u/"
+"""What the address of an upload link begins with; its secret follows."""
+
 
 class Gate:
     """Judges requests by method, path and headers; it only reads, and never waits for a writer."""
 
-    def __init__(self, settings: Settings, owners: Owners, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, owners: Owners, links: Links, clock: Callable[[], datetime]
+    ) -> None:
         self._settings = settings
         self._owners = owners
+        self._links = links
         self._clock = clock
         self._cookie = cookie_name(settings.server.public_url.startswith("https:"))
 
@@ -39,13 +46,16 @@ class Gate:
 
     def is_intake(self, method: str, path: str) -> bool:
         """True for a request that may bring a recording."""
-        return method == "POST" and path in INTAKE_PATHS
+        return method == "POST" and (path in INTAKE_PATHS or path.startswith(LINK_PATH))
 
-    def refuses_sender(self, headers: Mapping[str, str]) -> str | None:
-        """The error code for a sender who may not hand in; None lets it through.
+    def refuses_sender(self, path: str, headers: Mapping[str, str]) -> str | None:
+        """The error code for a sender who may not hand in here; None lets it through.
 
         Header names come as the server has them: capitals and underscores.
         """
+        if path.startswith(LINK_PATH):
+            link = self._links.find(path.removeprefix(LINK_PATH), self._clock())
+            return "link_over" if link is None or link.is_used else None
         authorization = headers.get("AUTHORIZATION")
         if authorization is not None:
             return self._refuses_token(bearer(authorization))

@@ -16,6 +16,7 @@ from waitress.task import ThreadedTaskDispatcher
 
 from app import assembly, liveness, metrics
 from app.assembly import House
+from app.chats import Links
 from app.clock import utcnow
 from app.settings import Settings
 from app.web import http_metrics
@@ -48,7 +49,7 @@ def serve(settings: Settings) -> int:
         app = create_app(_services(house))
         http_metrics.install(app, metrics.registry)
         try:
-            web = Web(app, settings, Gate(settings, house.owners, utcnow))
+            web = Web(app, settings, Gate(settings, house.owners, Links(house.database), utcnow))
         except OSError as error:
             log.error(
                 "the web cannot listen on %s port %d: %s; set server.port to a free one",

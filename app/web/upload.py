@@ -38,7 +38,7 @@ class Outcome:
 @allow(anyone)
 def page() -> BaseResponse:
     """The form, and below it what was just handed in."""
-    return _page([Outcome(job.display_name, job) for job in _handed_in()])
+    return form_page([Outcome(job.display_name, job) for job in _handed_in()])
 
 
 @blueprint.post("/")
@@ -49,10 +49,10 @@ def hand_in() -> BaseResponse:
     if errors.wants_json():
         if not files:
             raise AppError("no_file")
-        return _told(_accept(files[0], 0))
+        return told(_accept(files[0], 0))
     if not files:
         error = AppError("no_file")
-        return make_response(_page([], errors.sentence(error)), error.kind.status)
+        return make_response(form_page([], errors.sentence(error)), error.kind.status)
     return _shown([_try(file, number) for number, file in enumerate(files)])
 
 
@@ -92,7 +92,8 @@ def _try(file: Reception, number: int) -> Outcome:
     return Outcome(done.job.display_name, done.job, is_old=done.same_bytes)
 
 
-def _told(done: Enqueued) -> BaseResponse:
+def told(done: Enqueued) -> BaseResponse:
+    """What a script is told of a recording that was taken."""
     answer = jsonify(
         id=done.job.id,
         name=done.job.display_name,
@@ -113,12 +114,18 @@ def _shown(outcomes: Sequence[Outcome]) -> BaseResponse:
         ids = [outcome.job.id for outcome in outcomes if outcome.job]
         return redirect(url_for("upload.page", job=ids), 303)
     worst = max(outcome.status for outcome in outcomes)
-    return make_response(_page(outcomes), worst)
+    return make_response(form_page(outcomes), worst)
 
 
-def _page(outcomes: Sequence[Outcome], fault: str = "") -> BaseResponse:
+def form_page(
+    outcomes: Sequence[Outcome], fault: str = "", *, by_link: str = "", new_link: str = ""
+) -> BaseResponse:
+    """The page with the form; by_link is the address of a link that one recording comes by.
+
+    new_link is a link that the owner has just made, to be shown this once.
+    """
     settings = services().settings
-    may_hand_in = settings.intake_is_open or identity.session() is not None
+    may_hand_in = bool(by_link) or settings.intake_is_open or identity.session() is not None
     return make_response(
         render_template(
             "upload/page.html",
@@ -127,6 +134,8 @@ def _page(outcomes: Sequence[Outcome], fault: str = "") -> BaseResponse:
             faults={item.job.id: job_view.fault_of(item.job) for item in outcomes if item.job},
             fault=fault,
             may_hand_in=may_hand_in,
+            by_link=by_link,
+            new_link=new_link,
             nonce=new_token(),
             max_bytes=int(settings.intake.max_size),
             max_length=lasting(settings.intake.max_duration, "long"),

@@ -9,6 +9,7 @@ from socket import socket
 
 from app import assembly, liveness
 from app.assembly import House
+from app.chats import Links
 from app.clock import later, utcnow
 from app.errors import AppError
 from app.job import Job, Segment, Source, State, Transcript
@@ -203,7 +204,7 @@ def serving(data_dir: Path, **intake: object) -> Iterator[tuple[Stage, str]]:
                 workers_alive=house.workers_alive,
             )
         )
-        web = Web(app, settings, Gate(settings, house.owners, utcnow))
+        web = Web(app, settings, Gate(settings, house.owners, Links(house.database), utcnow))
         thread = threading.Thread(target=web.run, name="web")
         thread.start()
         stack.callback(thread.join)

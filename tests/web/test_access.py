@@ -35,6 +35,8 @@ OPEN = {
     "api.steps": access.reads,
     "api.pause": access.manages,
     "api.resume": access.manages,
+    "links.page": access.holds_link,
+    "links.hand_in": access.holds_link,
     "files.stored": access.knows_id,
     "files.audio": access.knows_id,
     "files.source": access.knows_id,
@@ -113,7 +115,7 @@ def test_cp08_an_unknown_token_is_refused_everywhere(app: Flask) -> None:
 
 def test_cp08_a_page_is_not_changed_by_looking(app: Flask) -> None:
     verbs = {"logout", "sign_in", "end_session", "hand_in", "save"}
-    verbs |= {"revive", "cancel", "delete", "undelete", "again", "pause", "resume"}
+    verbs |= {"revive", "cancel", "delete", "undelete", "again", "pause", "resume", "make"}
     for endpoint, method, _ in walk(app):
         if endpoint.partition(".")[2] in verbs:
             assert method != "GET", endpoint
