@@ -29,6 +29,8 @@ def paths(jobs: dict[str, Job]) -> list[str]:
         "/jobs",
         "/jobs?state=dead",
         "/jobs?state=converted",
+        "/jobs?state=bin",
+        f"/jobs?binned={jobs['binned'].id}",
         *(f"/jobs/{job.id}" for job in jobs.values()),
         f"/jobs/{jobs['done'].id}?same=1",
         "/account",

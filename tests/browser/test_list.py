@@ -44,7 +44,7 @@ def test_a_row_that_changed_meanwhile_says_so_and_shows_how_it_is(desk: Desk) ->
     page = desk.open("/jobs?state=dead", owner=True)
     stage.queue.revive(dead.id, utcnow())
     page.get_by_role("button", name="Revive dead.wav").click()
-    expect(row(page, dead)).to_contain_text("the job's state has changed")
+    expect(row(page, dead)).to_contain_text("Not revived: it is at work again already.")
     expect(row(page, dead)).to_contain_text("Waiting")
 
 
@@ -64,7 +64,7 @@ def test_cp03_what_changes_disturbs_no_other_row(desk: Desk) -> None:
     expect(tab(page, "all")).to_have_text("3")
     assert page.locator("#jobs-rows tr").first.get_attribute("id") == f"job-{newcomer.id}"
     assert "The file is cut off" in page.evaluate("getSelection().toString()")
-    assert page.evaluate("document.activeElement.id") == f"job-{quiet.id}-act"
+    assert page.evaluate("document.activeElement.id") == f"job-{quiet.id}-revive"
     assert page.evaluate("id => window.row === document.getElementById(id)", f"job-{quiet.id}")
 
 
