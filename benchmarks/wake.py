@@ -7,6 +7,7 @@ recording, at a random moment of the poll, and waits until the worker has claime
 another process sees it; then until the job has ended and the worker rests again. The time runs
 from the commit that makes the job accepted. CPU is user and system time of the worker process,
 all threads together, from the kernel's clock of that process, while nothing is handed in.
+What the disk takes for one synced append is shown beside it: a claim is one commit.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from tests.processes import wait_until
 
 _LOOK_SECONDS = 0.0002
 _MS = 1000.0
+_PAGE_BYTES = 4096
 _IS_UNTOUCHED = "SELECT state = 'created' AND attempts = 0 FROM transcribe_jobs WHERE id = ?"
 _SETTLE_SECONDS = 3.0
 """From the worker's start to the first figure: imports and the first sweep are not waiting."""
@@ -96,6 +98,7 @@ def main() -> None:
     for name, found in wakes.seconds.items():
         figures = (found[rounds // 2], found[min(rounds * 99 // 100, rounds - 1)], found[-1])
         print(f"{name:<12}" + "".join(f"{figure * _MS:>8.1f}" for figure in figures))
+    print(f"load of the machine, 1 minute: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"idle CPU of the worker: {wakes.idle_ms:.2f} ms a second (Q06: at most 2)")
 
 
@@ -120,15 +123,25 @@ def measure(folder: Path, rounds: int, idle_seconds: float) -> Wakes:
 
 def _compared(house: House, rounds: int) -> Mapping[str, Sequence[float]]:
     """The two ways take turns, since other work on the machine comes and goes."""
-    ways = {
-        "bell": Hands(house, partial(bell.ring, house.settings.storage.data_dir)),
-        "poll alone": Hands(house, lambda: None),
+    data_dir = house.settings.storage.data_dir
+    ways: dict[str, Callable[[], float]] = {
+        "bell": Hands(house, partial(bell.ring, data_dir)).seconds_to_claim,
+        "poll alone": Hands(house, lambda: None).seconds_to_claim,
+        "disk alone": partial(_seconds_to_sync, data_dir / "probe"),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        for name, hands in ways.items():
-            seconds[name].append(hands.seconds_to_claim())
+        for name, way in ways.items():
+            seconds[name].append(way())
     return {name: sorted(found) for name, found in seconds.items()}
+
+
+def _seconds_to_sync(path: Path) -> float:
+    with path.open("ab", buffering=0) as file:
+        began = time.perf_counter()
+        file.write(bytes(_PAGE_BYTES))
+        os.fdatasync(file.fileno())
+        return time.perf_counter() - began
 
 
 @contextmanager
