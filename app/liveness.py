@@ -15,6 +15,7 @@ from app.clock import new_id
 
 WORKER = "worker"
 WEB = "web"
+BOT = "bot"
 COMMAND = "command"
 
 

@@ -8,6 +8,7 @@ from app.web import (
     access,
     api,
     auth,
+    chats,
     errors,
     files,
     frame,
@@ -27,6 +28,7 @@ from app.web.services import Services
 BLUEPRINTS: tuple[Blueprint, ...] = (
     auth.blueprint,
     api.blueprint,
+    chats.blueprint,
     files.blueprint,
     health.blueprint,
     i18n.blueprint,

@@ -6,6 +6,7 @@ from flask import Flask, request, url_for
 from markupsafe import Markup, escape
 
 from app.job import State
+from app.web.chats import has_telegram
 from app.web.i18n import zone_name
 from app.web.job_view import PACE
 from app.web.pace import Pace
@@ -22,6 +23,7 @@ def install(app: Flask) -> None:
         lambda: {
             "icon": icon,
             "dead_count": dead_count,
+            "has_telegram": has_telegram,
             "here_path": here_path(),
             "zone_label": Markup("<span data-zone-label>{}</span>").format(zone_name()),
         }
