@@ -184,6 +184,19 @@ def test_s30_a_block_that_goes_on_after_it_was_undone_does_not_count_as_done(
     assert rows(notes.path) == []
 
 
+def test_s30_a_first_block_that_was_undone_hands_nothing_on(notes: Database) -> None:
+    started = []
+    with (
+        pytest.raises(sqlite3.OperationalError, match="no transaction"),
+        crowd(notes, []) as pool,
+        notes.read() as connection,
+    ):
+        connection.execute("ROLLBACK")
+        started = stand(notes, pool, lambda: note(notes, 1, 1))
+    started[0].result(timeout=5)
+    assert rows(notes.path) == [1]
+
+
 @pytest.mark.parametrize(("blocks", "seconds"), [(2, 60.0), (64, -1.0)])
 def test_s30_a_group_ends_by_number_and_by_time(
     notes: Database, monkeypatch: pytest.MonkeyPatch, blocks: int, seconds: float
