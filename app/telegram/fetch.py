@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 from app.errors import AppError
 from app.storage.kinds import HEAD_BYTES, UNKNOWN, sniff
@@ -12,6 +12,9 @@ from app.telegram.incoming import Recording
 
 SLOTS = 4
 """How many files come at once: an album's ten must not wait for each other's round trips."""
+
+_LOOK_SECONDS = 0.2
+"""How often whoever waits for a file looks whether we stop."""
 
 # Starts of files that are surely no recording. What is not known either way is fetched whole, and
 # the converter finds out.
@@ -55,7 +58,7 @@ class Fetcher:
         threading.Thread(
             target=self._run, args=(coming, recording.file_id, look), name="fetch", daemon=True
         ).start()
-        return Fetch(coming)
+        return Fetch(coming, self._stopping)
 
     def _run(self, coming: "Future[Draft]", file_id: str, look: Callable[[bytes], bool]) -> None:
         with self._slots:
@@ -83,12 +86,16 @@ class Fetcher:
 class Fetch:
     """A file on its way."""
 
-    def __init__(self, coming: "Future[Draft]") -> None:
+    def __init__(self, coming: "Future[Draft]", stopping: threading.Event) -> None:
         self._coming = coming
+        self._stopping = stopping
 
     def take(self) -> Draft:
         """The whole file; raises what went wrong: AppError, StoppedError or the API's errors."""
-        return self._coming.result()
+        while not self._stopping.is_set():
+            if wait([self._coming], _LOOK_SECONDS).done:
+                return self._coming.result()
+        raise StoppedError
 
     def drop(self) -> None:
         """Nobody wants it: what came, or still comes, goes."""
