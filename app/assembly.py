@@ -24,10 +24,12 @@ from app.storage.port import Storage
 class House:
     """The parts of the service that a process of app works with.
 
-    scratch is this process's own directory on the storage's disk, removed when it ends.
+    name is this process's own (app.liveness), scratch its own directory on the storage's disk,
+    removed when it ends.
     """
 
     settings: Settings
+    name: str
     database: Database
     queue: Queue
     storage: Storage
@@ -44,7 +46,7 @@ class House:
 def opened(settings: Settings, role: str) -> Iterator[House]:
     """The house, its database migrated, this process known as alive; all closed on leaving.
 
-    role is liveness.WEB or liveness.COMMAND. AppError database_newer or database_damaged.
+    role is liveness.WEB, BOT or COMMAND. AppError database_newer or database_damaged.
     """
     data_dir = settings.storage.data_dir
     database = open_database(data_dir, utcnow())
@@ -57,7 +59,16 @@ def opened(settings: Settings, role: str) -> Iterator[House]:
             storage = LocalStorage(data_dir, presence.scratch)
             intake = Intake(settings, queue, storage)
             owners = Owners(database, settings.panel)
-            yield House(settings, database, queue, storage, intake, owners, presence.scratch)
+            yield House(
+                settings,
+                presence.name,
+                database,
+                queue,
+                storage,
+                intake,
+                owners,
+                presence.scratch,
+            )
         finally:
             presence.close()
     finally:

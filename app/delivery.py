@@ -30,6 +30,10 @@ class Undeliverable(Exception):  # noqa: N818 - a verdict of the messenger, not 
         self.reason = reason
 
 
+class MayHaveArrived(Exception):  # noqa: N818 - as above
+    """No answer came, and it may have arrived all the same: it is not to be sent again."""
+
+
 class PutOff(Exception):  # noqa: N818 - as above
     """Surely nothing was sent, because this process stops: its successor goes on."""
 
@@ -41,9 +45,9 @@ class Messenger(Protocol):
         """The messages that a reply is made of, in order; the same for the same reply."""
 
     def send(self, owed: Owed, number: int, part: str) -> None:
-        """Send one part, number counting from 0; raises Undeliverable or PutOff.
+        """Send one part, number counting from 0; raises Undeliverable, MayHaveArrived or PutOff.
 
-        Anything else that it raises leaves the reply doubtful: it may have arrived.
+        Anything else that it raises leaves the reply doubtful too.
         """
 
 
@@ -65,6 +69,9 @@ class Delivery:
         except Undeliverable as verdict:
             self._replies.undelivered(owed.reply, verdict.reason, self._now())
             record_undelivered(owed.reply, verdict.reason)
+        except MayHaveArrived:
+            self._replies.doubtful(owed.reply, self._now())
+            record_undelivered(owed.reply, Reason.UNREACHABLE)
         except PutOff:
             self._replies.put_back(owed.reply, self._now())
         except Exception:

@@ -39,6 +39,11 @@ def worker_command() -> Sequence[str]:
     return _python("worker")
 
 
+def bot_command() -> Sequence[str]:
+    """The command line of the bot's process."""
+    return _python("app", "bot")
+
+
 def checkup_command() -> Sequence[str]:
     """The command line that tells, as JSON lines, how the worker's side fares."""
     return _python("worker.checkup")
@@ -61,6 +66,18 @@ def start(
         start_new_session=True,
         preexec_fn=lambda: _tie_to(parent),
     )
+
+
+def stop_signals() -> int:
+    """A descriptor that becomes readable at SIGTERM or SIGINT of this process.
+
+    A handler that set an Event could stop for ever on the Event's own lock, which the
+    interrupted main thread may be holding.
+    """
+    reader, writer = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os.write(writer, b"!"))
+    return reader
 
 
 def stop(

@@ -16,6 +16,7 @@ _COMMANDS = {
     "up": "app.cli.service",
     "web": "app.cli.web",
     "worker": "app.cli.service",
+    "bot": "app.cli.bot",
     "transcribe": "app.cli.transcribe",
     "jobs": "app.cli.jobs",
     "show": "app.cli.jobs",

@@ -1,6 +1,7 @@
 """`pisar up` and `pisar worker`: the service's processes, together or one of them."""
 
 import os
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -14,7 +15,7 @@ from app.supervisor import Supervisor
 
 @click.command()
 def up() -> int:
-    """Start the web and the worker, and watch them.
+    """Start the web, the worker and, when there is a token, the bot, and watch them.
 
     Prints the address, and the owner's invitation link while there is no owner. What ends is
     started again after a growing pause. Ctrl-C or SIGTERM stops all; a second Ctrl-C hastens.
@@ -27,9 +28,7 @@ def up() -> int:
         )
     # Before any process starts: the schema moves here, and the link must be known.
     invitation = _invitation(settings)
-    supervisor = Supervisor(
-        settings, {"web": process.web_command(), "worker": process.worker_command()}
-    )
+    supervisor = Supervisor(settings, _commands(settings))
     return supervisor.run(
         is_ready=lambda: is_listening(settings),
         announce=lambda: _announce(settings, invitation),
@@ -45,6 +44,13 @@ def worker() -> None:
     settings = load()
     command = process.worker_command()
     os.execve(command[0], list(command), child_environment(settings))  # noqa: S606 - our own words
+
+
+def _commands(settings: Settings) -> Mapping[str, Sequence[str]]:
+    commands = {"web": process.web_command(), "worker": process.worker_command()}
+    if settings.telegram.token:
+        commands["bot"] = process.bot_command()
+    return commands
 
 
 def _invitation(settings: Settings) -> str | None:

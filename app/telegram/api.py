@@ -172,8 +172,9 @@ class BotApi:
         caption: str = "",
         thread_id: int | None = None,
         reply_to: int | None = None,
+        buttons: Buttons | None = None,
     ) -> int:
-        """Send a file of that name and give its message's number."""
+        """Send a file of that name and give its message's number; the caption has 1024 letters."""
         sent = apihelper.send_data(
             self._token,
             chat_id,
@@ -181,6 +182,7 @@ class BotApi:
             _DOCUMENT,
             caption=caption,
             visible_file_name=name,
+            reply_markup=_keyboard(buttons),
             message_thread_id=thread_id,
             reply_parameters=_reply(reply_to),
         )

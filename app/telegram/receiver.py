@@ -62,10 +62,17 @@ class Receiver:
         self._describe = describe
         self._clock = clock
         self._bots = Bots(house.database)
+        self.is_up = threading.Event()
+        """Set once Telegram has answered in this run."""
         self._bot: Bot | None = None
         self._trouble: Trouble | None = None
         self._pause_seconds = 0.0
         self._gauge = metrics.intake_up.labels(intake=INTAKE)
+
+    @property
+    def bot(self) -> Bot | None:
+        """The bot, once Telegram has said which it is."""
+        return self._bot
 
     def run(self, stopping: threading.Event) -> None:
         """Receive until stopping is set; NoSuchBot when Telegram's first answer says so (P27)."""
@@ -94,8 +101,10 @@ class Receiver:
                 self._note(_trouble_of(error), str(error))
                 self._rest(stopping, error)
                 continue
-            self._offer_commands()
+            # A menu is a nicety: what is sent is received meanwhile, and without it.
+            threading.Thread(target=self._offer_commands, name="menu", daemon=True).start()
             self._bot = self._bots.know(me.id, me.username, me.sees_all, self._clock())
+            self.is_up.set()
             log.info("Telegram knows the bot", extra={"bot": me.username})
             return self._bot
         return None
@@ -108,7 +117,6 @@ class Receiver:
             self._api.delete_webhook()
 
     def _offer_commands(self) -> None:
-        # A menu is a nicety: what is sent is received without it.
         with suppress(TelegramError):
             for language in (None, *LANGUAGES):
                 menu = [
