@@ -22,8 +22,8 @@ _KINDS = {
 }
 _MODES = {
     Mode.ALL: N_("all recordings"),
-    Mode.ON_REQUEST: N_("recordings answered with /text"),
-    Mode.OFF: N_("no recordings"),
+    Mode.ON_REQUEST: N_("only on /text"),
+    Mode.OFF: N_("none"),
 }
 _TROUBLES = {
     Trouble.UNREACHABLE: N_("Telegram cannot be reached. The bot goes on trying by itself."),

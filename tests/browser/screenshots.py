@@ -36,6 +36,8 @@ def photograph(folder: Path) -> None:
             pages = {"upload": "/", "jobs": "/jobs", "jobs-dead": "/jobs?state=dead"}
             pages |= {f"job-{name}": f"/jobs/{job.id}" for name, job in jobs.items()}
             pages |= {"account": "/account", "missing": "/nothing-here"}
+            stage.chats()
+            pages |= {"telegram": "/telegram", "link": stage.link()}
             ids = "&job=".join(jobs[name].id for name in ("done", "recognizing", "failed"))
             pages["handed"] = f"/?job={ids}"
             pages["same"] = f"/jobs/{jobs['done'].id}?same=1"

@@ -9,7 +9,7 @@ from socket import socket
 
 from app import assembly, liveness
 from app.assembly import House
-from app.chats import Links
+from app.chats import Access, Bots, ChatKind, Chats, LinkFor, Links, Mode
 from app.clock import later, utcnow
 from app.errors import AppError
 from app.job import Job, Segment, Source, State, Transcript
@@ -166,6 +166,28 @@ class Stage:
         jobs["binned"] = self.hand_in("second take.wav", sound(0.12))
         self.queue.delete(jobs["binned"].id, utcnow())
         return jobs
+
+    def chats(self) -> None:
+        """A bot, and a chat of each kind and standing."""
+        Bots(self.house.database).know(77, "scribe_bot", False, utcnow())
+        chats = Chats(self.house.database)
+        for number, (kind, title, access) in enumerate(
+            (
+                (ChatKind.PRIVATE, "Вера Петровна", Access.ALLOWED),
+                (ChatKind.SUPERGROUP, "Editorial office, the long way round " * 3, Access.UNSET),
+                (ChatKind.CHANNEL, HOSTILE, Access.DENIED),
+                (ChatKind.GROUP, "Left long ago", Access.UNSET),
+            ),
+            1,
+        ):
+            chat = chats.seen(-number, kind, title.strip(), Mode.ALL, later(utcnow(), -number * 60))
+            chats.set_access(chat.id, access)
+            chats.set_member(chat.id, title != "Left long ago")
+
+    def link(self) -> str:
+        """The address of an upload link."""
+        wanted = LinkFor(77, 9, 5, None, 9, "en")
+        return f"/u/{Links(self.house.database).make(wanted, 3600, utcnow())}"
 
     def session(self) -> str:
         """The secret of a fresh owner's session, as the cookie holds it."""

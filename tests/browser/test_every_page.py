@@ -47,8 +47,9 @@ def violations(page: Page) -> list[str]:
 def test_axe_finds_nothing_and_nothing_sticks_out(desk: Desk, variant: str) -> None:
     desk.faults.allowed.add(404)
     jobs = desk.stage.fill()
+    desk.stage.chats()
     page = desk.open("/", owner=True, **VARIANTS[variant])
-    for path in paths(jobs):
+    for path in [*paths(jobs), "/telegram", desk.stage.link()]:
         page.goto(path)
         assert violations(page) == [], path
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
