@@ -17,11 +17,13 @@ from app.errors import AppError
 from app.job import State, Step
 from app.liveness import Presence
 from app.migrate import open_database
+from app.process import stop_signals
 from app.queue.port import Queue
+from app.queue.replies import Replies
 from app.queue.sqlite import SqliteQueue
 from app.settings import Settings, SettingsError, load
 from app.storage.local import LocalStorage
-from worker.housekeeping import empty_bin
+from worker.housekeeping import empty_bin, settle_replies
 from worker.loop import Lane, Limits, Loop
 from worker.recognizers.embedded import EmbeddedRecognizer
 from worker.recognizers.port import Recognizer
@@ -68,7 +70,9 @@ def main() -> int:
         storage = LocalStorage(data_dir, presence.scratch)
         loop = _loop(settings, queue, storage, presence)
         metrics.serve(settings.worker.metrics_port, "worker.metrics_port")
-        _run(settings, loop, _lanes(settings, storage, recognizer), queue, storage, own_bell)
+        lanes = _lanes(settings, storage, recognizer)
+        replies = Replies(database, presence.name)
+        _run(settings, loop, lanes, queue, storage, replies, own_bell)
     finally:
         recognizer.close()
         own_bell.close()
@@ -123,10 +127,11 @@ def _run(
     lanes: Sequence[Lane],
     queue: Queue,
     storage: LocalStorage,
+    replies: Replies,
     own_bell: Bell,
 ) -> None:
     """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
-    signals = _signal_pipe()
+    signals = stop_signals()
     # The lanes start the children, and a child is told to end with the thread that started it.
     threads = [
         threading.Thread(target=loop.serve, args=(lane,), name=f"{lane.step}-{slot}")
@@ -137,7 +142,7 @@ def _run(
         threading.Thread(target=loop.watch, args=(own_bell,), name="watch"),
     )
     threads.append(
-        threading.Thread(target=_clear_up, args=(settings, queue, loop), name="clear-up")
+        threading.Thread(target=_clear_up, args=(settings, queue, replies, loop), name="clear-up")
     )
     threads.append(
         threading.Thread(target=_empty_bin, args=(settings, queue, storage, loop), name="bin")
@@ -154,24 +159,13 @@ def _run(
         _stop(settings, loop, threads, own_bell)
 
 
-def _signal_pipe() -> int:
-    """A descriptor that becomes readable at SIGTERM or SIGINT.
-
-    A handler that set an Event could stop for ever on the Event's own lock, which the
-    interrupted main thread may be holding.
-    """
-    reader, writer = os.pipe()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(writer, b"!"))
-    return reader
-
-
-def _clear_up(settings: Settings, queue: Queue, loop: Loop) -> None:
+def _clear_up(settings: Settings, queue: Queue, replies: Replies, loop: Loop) -> None:
     """Free what ended processes hold and left behind, again and again until draining."""
     data_dir, swept_at = settings.storage.data_dir, float("-inf")
     while not loop.draining.is_set():
         try:
             _release_lost(settings, queue, loop)
+            settle_replies(replies, data_dir, settings.telegram.delivery_wait, utcnow())
             if time.monotonic() - swept_at >= _SWEEP_SECONDS:
                 swept_at = time.monotonic()
                 liveness.sweep(data_dir)

@@ -1,9 +1,14 @@
-"""What is done about once an hour: what has lain in the bin long enough is removed (S31)."""
+"""What nobody asks for: emptying the bin (S31), and settling replies that nobody will send."""
 
 import logging
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 
+from app import liveness
+from app.delivery import give_up
 from app.queue.port import Queue
+from app.queue.replies import Replies
 from app.storage.port import Storage
 
 log = logging.getLogger(__name__)
@@ -29,6 +34,20 @@ def empty_bin(queue: Queue, storage: Storage, bin_seconds: float, now: datetime)
     if removed:
         log.info("the bin was emptied", extra={"jobs": removed})
     return removed
+
+
+def settle_replies(replies: Replies, data_dir: Path, wait_seconds: float, now: datetime) -> None:
+    """Settle what ended processes were sending, and what waited too long while no bot runs (P24).
+
+    A bot that runs does this itself, and knows better whether it will come to send.
+    """
+    has_bot = bool(liveness.alive(data_dir, liveness.BOT))
+    give_up(
+        replies,
+        is_gone=partial(liveness.is_gone, data_dir),
+        wait_seconds=None if has_bot else wait_seconds,
+        now=now,
+    )
 
 
 def _has_lost_its_files(queue: Queue, storage: Storage, job_id: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from app import metrics
 from app.clock import utcnow
 from app.db import Database
-from app.delivery import Delivery, PutOff, give_up
+from app.delivery import Delivery, MayHaveArrived, PutOff, give_up
 from app.errors import AppError
 from app.job import Job, Source, State
 from app.liveness import Presence, is_gone
@@ -131,6 +131,22 @@ def test_hazard_19_a_sender_killed_in_mid_reply_neither_swallows_nor_doubles_it(
     assert box.parts_of(first.id) == ["0", "1"], "what may have arrived is not sent again"
     assert states(replies, second) == [ReplyState.SENT]
     assert box.parts_of(second.id) == ["0", "1", "2"]
+
+
+def test_p47_q25_a_reply_without_an_answer_is_doubtful_and_counted(
+    queue: SqliteQueue, replies: Replies, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent(HttpMessenger):
+        def send(self, owed: Owed, number: int, part: str) -> None:
+            raise MayHaveArrived
+
+    job = done(queue)
+    counter = metrics.undelivered_replies.labels("unreachable")
+    before = counter._value.get()
+    assert Delivery(replies, Silent(9, 1), lambda: START).turn()
+    assert states(replies, job) == [ReplyState.DOUBTFUL]
+    assert counter._value.get() == before + 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def _done_now(queue: SqliteQueue) -> Job:

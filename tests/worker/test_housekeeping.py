@@ -1,4 +1,7 @@
-"""Emptying the bin: files first, then rows, and again after a crash in between (S31, CQ20)."""
+"""Emptying the bin: files first, then rows, and again after a crash in between (S31, CQ20).
+
+And settling replies that no process will send (P24).
+"""
 
 import logging
 from collections.abc import Iterator
@@ -7,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from app.errors import AppError
-from app.job import Job, StoredFile
+from app.job import Job, Source, State, StoredFile
 from app.liveness import Presence
 from app.migrate import open_database
 from app.queue.port import Converted
+from app.queue.replies import Reason, Replies, ReplyState
 from app.queue.sqlite import SqliteQueue
 from app.storage.local import LocalStorage
-from tests.queue.hands import START, at, hand_in, held
-from worker.housekeeping import empty_bin
+from tests.queue.hands import RESULTS, START, at, hand_in, held
+from worker.housekeeping import empty_bin, settle_replies
 
 BIN = 7 * 86400.0
 OVER = at(BIN + 61)
@@ -149,3 +153,36 @@ def test_cq20_a_late_convert_of_an_erased_job_writes_nothing(room: Room) -> None
     with pytest.raises(AppError):
         room.queue.file(late.file.id)
     assert not any(room.queue.counts().values())
+
+
+WAIT = 60.0
+
+
+def ended(room: Room) -> Job:
+    """A job of a chat that ended, and owes its text."""
+    job = hand_in(room.queue, source=Source.TELEGRAM, tg_chat_id=7, tg_reply_message_id=1)
+    for state in (State.CREATED, State.CONVERTED, State.TRANSCRIBE):
+        assert room.queue.finish(held(room.queue, state), RESULTS[state](), START)
+    return job
+
+
+def test_p24_intake_down_is_judged_by_the_worker_when_no_bot_runs(room: Room) -> None:
+    job, replies = ended(room), Replies(room.database, room.presence.name)
+    settle_replies(replies, room.data_dir, WAIT, at(WAIT - 1))
+    assert replies.of_job(job.id)[0].state is ReplyState.OWED
+    settle_replies(replies, room.data_dir, WAIT, at(WAIT))
+    assert replies.of_job(job.id)[0].reason is Reason.INTAKE_DOWN
+    assert room.queue.get(job.id).state is State.DONE
+
+
+def test_p24_the_worker_leaves_replies_to_a_bot_that_runs(room: Room) -> None:
+    job, replies = ended(room), Replies(room.database, room.presence.name)
+    bot = Presence(room.data_dir, "bot")
+    settle_replies(replies, room.data_dir, WAIT, at(10 * WAIT))
+    assert replies.of_job(job.id)[0].state is ReplyState.OWED
+    taken = Replies(room.database, bot.name).take(START)
+    settle_replies(replies, room.data_dir, WAIT, at(10 * WAIT))
+    assert taken and replies.of_job(job.id)[0].state is ReplyState.SENDING
+    bot.close()
+    settle_replies(replies, room.data_dir, WAIT, at(10 * WAIT))
+    assert replies.of_job(job.id)[0].state is ReplyState.DOUBTFUL
