@@ -85,12 +85,16 @@ class SqliteQueue(OwnerVerbs):
             "worker": worker,
         }
         with self._database.read() as connection:
-            if not run(connection, "has_work", values).fetchone()[0]:
-                return Nothing(f"no job is ready in {state}")
+            is_on, *work = run(connection, "work_at_hand", values).fetchone()
+        if not (is_on and any(work)):
+            return Nothing(f"no job is ready in {state}")
+        _, has_ended_pauses, has_ended_leases = work
         with self._database.transaction() as connection:
-            run(connection, "end_pauses", values)
-            for lost in jobs(connection, "end_leases", values):
-                note(connection, lost, "lease_ended", now, error_code=lost.error_code)
+            if has_ended_pauses:
+                run(connection, "end_pauses", values)
+            if has_ended_leases:
+                for lost in jobs(connection, "end_leases", values):
+                    note(connection, lost, "lease_ended", now, error_code=lost.error_code)
             job = one_job(connection, "claim", values)
             if job is None:
                 return Nothing(f"another worker took the last job in {state}")

@@ -42,15 +42,16 @@ WHERE source_file IN (SELECT id FROM files WHERE sha256 = :sha256)
 ORDER BY seq DESC
 LIMIT 1
 
--- name: has_work  1 when claim has anything to do in a state, without taking the writer lock
-SELECT NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step) AND (
+-- name: work_at_hand  what claim has to do in a state, seen without taking the writer lock
+SELECT
+  NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step) AS is_on,
   EXISTS(
     SELECT 1
     FROM transcribe_jobs INDEXED BY jobs_ready
     WHERE state = :state
       AND acquisition_id IS NULL AND delay_time IS NULL
-      AND state IN ('created', 'converted', 'transcribe'))
-  OR EXISTS(
+      AND state IN ('created', 'converted', 'transcribe')) AS has_ready,
+  EXISTS(
     SELECT 1
     FROM transcribe_jobs INDEXED BY jobs_paused
     WHERE state = :state
@@ -61,13 +62,13 @@ SELECT NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step) AND (
     FROM transcribe_jobs INDEXED BY jobs_paused
     WHERE state = :state
       AND delay_time IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
-      AND delay_time > :horizon)
-  OR EXISTS(
+      AND delay_time > :horizon) AS has_ended_pauses,
+  EXISTS(
     SELECT 1
     FROM transcribe_jobs INDEXED BY jobs_held
     WHERE state = :state
       AND acquisition_id IS NOT NULL AND state IN ('created', 'converted', 'transcribe')
-      AND acquire_time <= :lease_start))
+      AND acquire_time <= :lease_start) AS has_ended_leases
 
 -- name: end_pauses  jobs whose pause has ended become ready; bounded, so a storm cannot hold the lock
 -- Two ranges, not one OR: an OR walks every paused job, 14 ms a claim at 90,000 of them.

@@ -365,7 +365,7 @@ STATEMENTS = "\n".join(
 ON_READY, ON_PAUSED, ON_HELD = "jobs_ready", "jobs_paused", "jobs_held"
 # How each statement that runs at every poll or at every claim finds its rows (S06).
 CLAIM_PATH = {
-    "has_work": {
+    "work_at_hand": {
         f"{ON_READY} (state=?)",
         f"{ON_PAUSED} (state=? AND delay_time>? AND delay_time<?)",
         f"{ON_PAUSED} (state=? AND delay_time>?)",
@@ -451,7 +451,7 @@ def work(database: Database, queue: SqliteQueue) -> dict[str, int]:
         "worker": "w",
     }
     found = {}
-    for statement in ("has_work", "end_pauses", "end_leases", "claim"):
+    for statement in ("work_at_hand", "end_pauses", "end_leases", "claim"):
         steps = 0
 
         def count() -> int:
