@@ -1,4 +1,4 @@
-"""Q01-Q07 in one run and one table: `make bench-queue`; ARGS=--quick takes about three minutes.
+"""Q01-Q07 in one run and one table: `make bench-queue`; ARGS=--quick takes minutes.
 
     python -m benchmarks.queue [--quick] [--only Q01 Q03] [--folder DIR]
 
@@ -8,6 +8,8 @@ said in the table; the exit code tells only that the benchmark itself worked.
 """
 
 import argparse
+import os
+import sqlite3
 import sys
 import tempfile
 import time
@@ -39,13 +41,18 @@ def main() -> None:
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
     figures: list[Figure] = []
-    began = time.monotonic()
+    began, loads = time.monotonic(), [os.getloadavg()[0]]
     for number in options.only:
         print(f"{number} …", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="pisar-bench-", dir=options.folder) as name:
             figures += _MEASURES[number](Path(name), plan)
+        loads.append(os.getloadavg()[0])
     print_table(figures)
-    print(f"{time.monotonic() - began:.0f} s{' (quick)' if options.quick else ''}")
+    print(
+        f"{time.monotonic() - began:.0f} s{' (quick)' if options.quick else ''};"
+        f" {os.cpu_count()} cores, load {min(loads):.1f} to {max(loads):.1f};"
+        f" SQLite {sqlite3.sqlite_version}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long a run measures: the full one, and the quick one of about three minutes."""
+"""How long a run measures: the full one, and the quick one of about four minutes."""
 
 from dataclasses import dataclass
 
