@@ -51,11 +51,12 @@ def _cut(how: str, number: int, seed: int) -> list[Cut]:
 
 
 def _line(words: str, found: list[Cut]) -> str:
-    lost = sum(bool(cut.lost) for cut in found)
+    judged = sum(cut.acknowledged for cut in found)
+    lost = sum(len(cut.lost) for cut in found)
+    damaged = sum(cut.integrity != "ok" for cut in found)
     return (
-        f"{words}: {len(found)} cuts, {sum(cut.acknowledged for cut in found)} acknowledged words judged, "
-        f"{sum(len(cut.lost) for cut in found)} of them lost in {lost} cuts, "
-        f"{sum(cut.integrity != 'ok' for cut in found)} damaged databases"
+        f"{words}: {len(found)} cuts, {judged} acknowledged words judged, {lost} of them lost in "
+        f"{sum(bool(cut.lost) for cut in found)} cuts, {damaged} databases that cannot be read"
     )
 
 
