@@ -52,9 +52,8 @@ class Outgoing:
         is tried again for so long, and three times at least. Raises Stopped, Refused, Unreachable.
         """
         pauses = _pauses(patience_seconds)
-        moves = 0
+        target, moves = self._chats.address(chat), 0
         while True:
-            target = self._chats.address(chat)
             if not self.pace.wait(target, urgency, self._stopping):
                 raise Stopped
             try:
@@ -69,6 +68,7 @@ class Outgoing:
                     raise
                 moves += 1
                 self._chats.moved(target, refusal.migrate_to, utcnow())
+                target = refusal.migrate_to
             except Unreachable as fault:
                 pause = next(pauses, None)
                 if fault.may_have_arrived or pause is None:

@@ -48,6 +48,7 @@ _OPEN_PER_CHAT = 20
 _PATIENCE_SECONDS = 20.0
 _SHORTEST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 15.0
+_CHANGES_KEPT = 10_000
 _PERCENT_STEP = 5
 _MARK = ""
 """What `shows` holds while the message is on its way: after a kill it may stand in the chat."""
@@ -112,15 +113,12 @@ class StatusBoard:
     def turn(self) -> None:
         """Send and change what is due; Stopped when the process stops."""
         shown: dict[int, int] = {}
-        kept = set()
         for group in _groups(self._messages.due(_DUE_AT_ONCE)):
             chat = group[0].chat
             shown[chat] = shown.get(chat, 0) + 1
             if shown[chat] > _OPEN_PER_CHAT:
                 continue
             self._tend(group)
-            kept.add((chat, _number(group)))
-        self._changed = {key: value for key, value in self._changed.items() if key in kept}
 
     def _tend(self, group: Sequence[JobMessage]) -> None:
         if group[0].bot != self._bot:
@@ -258,6 +256,8 @@ class StatusBoard:
         return self._changed.get((chat, number), (0.0, 0))[1]
 
     def _note_change(self, chat: int, number: int) -> None:
+        if len(self._changed) >= _CHANGES_KEPT:
+            self._changed.clear()
         changes = self._changes(chat, number)
         pause = min(_SHORTEST_PAUSE_SECONDS + changes, _LONGEST_PAUSE_SECONDS)
         self._changed[chat, number] = (time.monotonic() + pause, changes + 1)

@@ -96,10 +96,10 @@ def _read_multipart(media_type: str, body: bytes) -> tuple[dict[str, str], dict[
             "wsgi.input": BytesIO(body),
         }
     )
-    attachments = {
-        name: Attachment(sent.filename or "", sent.mimetype, sent.read())
-        for name, sent in files.items()
-    }
+    attachments = {}
+    for name, sent in files.items():
+        attachments[name] = Attachment(sent.filename or "", sent.mimetype, sent.read())
+        sent.close()
     return form.to_dict(), attachments
 
 
