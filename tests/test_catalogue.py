@@ -17,7 +17,7 @@ from app.resources import ROOT, TEMPLATES, TRANSLATIONS
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 TRANSLATED = [code for code in LANGUAGES if code != "en"]
 # Words that are the same in every language.
-NAMES = {"Pisar", "·", ":", "–", "…", ",", "(", ")", "API"}
+NAMES = {"Pisar", "·", ":", "–", "…", ",", "(", ")", "API", "Telegram"}
 SPOKEN_ATTRIBUTES = {"aria-label", "title", "alt", "placeholder"}
 _JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 _PLACES = re.compile(r"%\((\w+)\)[sd]")
