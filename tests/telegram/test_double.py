@@ -20,6 +20,12 @@ RESERVED = "Character '.' is reserved and must be escaped with the preceding '\\
 
 
 @pytest.fixture
+def telegram() -> Iterator[Telegram]:
+    with Telegram(slows_hasty=False) as double:
+        yield double
+
+
+@pytest.fixture
 def ask(telegram: Telegram) -> Iterator[Ask]:
     with asking(telegram) as client:
         yield client

@@ -55,7 +55,7 @@ class Person(User, Sender):
             self.chat.has_account = False
 
     def _begin(self, chat: Chat | None) -> Chat:
-        if chat is None:
+        if chat in (None, self.chat):
             self.chat.begin()
         return chat or self.chat
 
