@@ -19,6 +19,7 @@ from tests.crew import ROOT
 
 _HEADING = "1 worker: jobs/s claimed and ended (enqueued/s before); ×: ours to it, of ended ones"
 _LEAST: dict[type[Peer], float] = {Rq: 8, Procrastinate: 1.5}
+_JUDGED_ROUNDS = 3
 _MOST_SYNCS = 3
 _SYNC_JOBS = 300
 _SYNC_CALL = re.compile(r"\bf(?:data)?sync\(\d+<([^>]+)>")
@@ -40,7 +41,7 @@ def measure(folder: Path, plan: Plan) -> Sequence[Figure]:
 def _beside(peer: type[Peer], folder: Path, plan: Plan) -> Figure:
     """A peer between two turns of ours, and again: disk and neighbours change, the ratio holds."""
     ours, theirs, completed, whole = [], [], [], []
-    for _ in range(plan.peer_rounds):
+    for _ in range(max(plan.peer_rounds, _JUDGED_ROUNDS if peer in _LEAST else 0)):
         before, turn, after = (take(who, folder, plan.peer_jobs) for who in (Ours, peer, Ours))
         ours += [before, after]
         theirs.append(turn)

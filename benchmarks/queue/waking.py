@@ -21,6 +21,6 @@ def measure(folder: Path, plan: Plan) -> Sequence[Figure]:
     return [
         at_most("Q06", "accepted to claimed, p50", percentile(bell, 0.5), _MOST_P50_MS, " ms"),
         at_most("Q06", "accepted to claimed, p99", percentile(bell, 0.99), _MOST_P99_MS, " ms"),
-        *(shown("Q06", f"p50 by the {n}", f"{percentile(m, 0.5):.0f} ms") for n, m in ms.items()),
+        *(shown("Q06", f"{n}, p50", f"{percentile(m, 0.5):.3g} ms") for n, m in ms.items()),
         at_most("Q06", "idle worker, CPU a second", wakes.idle_ms, _MOST_IDLE_MS, " ms"),
     ]
