@@ -5,6 +5,7 @@ from collections.abc import Callable
 from app import revival
 from app.errors import AppError
 from app.job import Job, Step
+from app.web import told
 from app.web.services import now, services
 
 
@@ -47,6 +48,7 @@ VERBS: dict[str, Callable[[str], Job]] = {
     "cancel": cancel,
     "delete": delete,
     "undelete": undelete,
+    "send_again": told.send_again,
 }
 """The verbs on a job, by name."""
 

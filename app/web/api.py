@@ -11,8 +11,9 @@ from app.clock import to_rfc3339
 from app.errors import AppError
 from app.job import Job, Source, State, Step
 from app.queue.port import JobFilter
+from app.queue.replies import Reply
 from app.transcripts import MEDIA_TYPES, render
-from app.web import actions, identity, received
+from app.web import actions, identity, received, told
 from app.web.access import allow, hands_in, knows_id, manages, reads
 from app.web.download_name import attachment, stem
 from app.web.received import Reception
@@ -116,6 +117,13 @@ def undelete(job_id: str) -> Response:
     return jsonify(_describe(actions.undelete(job_id)))
 
 
+@blueprint.post("/jobs/<job_id>/send-again")
+@allow(manages)
+def send_again(job_id: str) -> Response:
+    """Send the answer to a job's chat again, when it may not have arrived."""
+    return jsonify(_describe(told.send_again(job_id)))
+
+
 @blueprint.get("/steps")
 @allow(reads)
 def steps() -> Response:
@@ -203,6 +211,7 @@ def _describe(job: Job) -> Mapping[str, Any]:
             if transcript
             else None
         ),
+        "reply": _reply(told.newest(job.id)),
     }
 
 
@@ -221,6 +230,12 @@ def _facts(job: Job) -> dict[str, Any]:
         "duration": job.duration_seconds,
         "links": _links(job),
     }
+
+
+def _reply(reply: Reply | None) -> Mapping[str, str | None] | None:
+    if reply is None:
+        return None
+    return {"state": reply.state.value, "reason": reply.reason.value if reply.reason else None}
 
 
 def _step(step: Step, paused: datetime | None) -> Mapping[str, str | None]:

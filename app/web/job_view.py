@@ -18,6 +18,7 @@ from app.web import identity, wording
 from app.web.i18n import percent
 from app.web.pace import Pace
 from app.web.services import now, services
+from app.web.told import Told, told
 from app.web.wording import Status, Surroundings
 
 PACE = "pisar.pace"
@@ -87,7 +88,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class View:
-    """A job's own page. history is oldest first; source is None when its record is gone."""
+    """A job's own page. history is oldest first; source is None when its record is gone.
+
+    told is for the owner alone, of a job that came from a chat.
+    """
 
     job: Job
     status: Status
@@ -98,6 +102,7 @@ class View:
     has_source: bool
     is_owner: bool
     may_hand_in: bool
+    told: Told | None = None
 
     @property
     def title(self) -> str:
@@ -252,6 +257,7 @@ def view_of(job: Job) -> View:
         has_source=source is not None and bundle.storage.exists(source),
         is_owner=is_owner,
         may_hand_in=is_owner or bundle.settings.intake_is_open,
+        told=told(job) if is_owner else None,
     )
 
 

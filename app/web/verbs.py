@@ -53,6 +53,13 @@ def undelete(job_id: str) -> BaseResponse:
     return _act("undelete", job_id)
 
 
+@blueprint.post("/jobs/<job_id>/send-again")
+@allow(owner)
+def send_again(job_id: str) -> BaseResponse:
+    """Send the answer to a job's chat again, when it may not have arrived."""
+    return _act("send_again", job_id)
+
+
 @blueprint.post("/jobs/<job_id>/again")
 @allow(hands_in_again)
 def again(job_id: str) -> BaseResponse:

@@ -72,6 +72,7 @@ _REFUSED = {
     "revive": N_("Not revived: it has not failed."),
     "cancel": N_("Not cancelled: it had ended already."),
     "undelete": N_("It is not in the bin any more."),
+    "send_again": N_("Not sent again: it was delivered, or is on its way."),
 }
 # What happened says in these all that there is to say of the error.
 TELL_THEMSELVES = frozenset({"lease_ended", "worker_lost", "cancelled", "dead"})

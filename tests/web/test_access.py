@@ -32,6 +32,7 @@ OPEN = {
     "api.revive": access.manages,
     "api.delete": access.manages,
     "api.undelete": access.manages,
+    "api.send_again": access.manages,
     "api.steps": access.reads,
     "api.pause": access.manages,
     "api.resume": access.manages,
@@ -115,7 +116,17 @@ def test_cp08_an_unknown_token_is_refused_everywhere(app: Flask) -> None:
 
 def test_cp08_a_page_is_not_changed_by_looking(app: Flask) -> None:
     verbs = {"logout", "sign_in", "end_session", "hand_in", "save"}
-    verbs |= {"revive", "cancel", "delete", "undelete", "again", "pause", "resume", "make"}
+    verbs |= {
+        "revive",
+        "cancel",
+        "delete",
+        "undelete",
+        "again",
+        "send_again",
+        "pause",
+        "resume",
+        "make",
+    }
     for endpoint, method, _ in walk(app):
         if endpoint.partition(".")[2] in verbs:
             assert method != "GET", endpoint
