@@ -70,7 +70,7 @@ class Talk:
         self._desk = desk
         self._recordings = recordings
         self._commands = commands
-        self._held = (0, 0)
+        self._tries: dict[int, int] = {}
 
     def deal(self, updates: Sequence[object], done: Callable[[int], None]) -> None:
         """Deal with updates, done() being told the number of each; the first that waits ends it.
@@ -118,6 +118,7 @@ class Talk:
         try:
             for task in tasks:
                 self._end(task)
+                self._tries.pop(task.number, None)
                 done(task.number)
         finally:
             for task in tasks:
@@ -133,9 +134,7 @@ class Talk:
 
     def _judge(self, task: Task, error: Exception) -> None:
         """Hold the update for another try, or give it up when its tries are spent."""
-        number, tries = self._held
-        tries = tries + 1 if number == task.number else 1
-        self._held = (task.number, tries)
+        tries = self._tries[task.number] = self._tries.get(task.number, 0) + 1
         if isinstance(error, AppError) and not error.permanent:
             # The disk is full, say: there is no better time than when there is room again.
             raise HeldError(Trouble.STUCK, error.code) from error
