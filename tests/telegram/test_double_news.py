@@ -291,11 +291,13 @@ def listening(answer: Callable[[dict[str, Any], str], tuple[int, bytes]]) -> Ite
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/hook"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/hook"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_webhook_is_brought_each_update_in_order_until_it_takes_it() -> None:

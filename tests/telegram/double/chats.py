@@ -160,6 +160,9 @@ class PrivateChat(Chat):
             raise forbidden("user is deactivated")
         if not self.is_begun:
             raise forbidden("bot can't initiate conversation with a user")
+
+    def check_sending(self, what: str, thread: int | None = None) -> None:
+        """ApiError as for any chat."""
         if self.bot_status == "kicked":
             raise forbidden("bot was blocked by the user")
 

@@ -118,6 +118,7 @@ def _to_edit(telegram: "Telegram", query: Query) -> Message:
     message = find_message(telegram.network, query, Access.EDIT, "message to edit")
     if not message.is_bots:
         raise bad_request("message can't be edited")
+    message.chat.check_sending("edits")
     return message
 
 
