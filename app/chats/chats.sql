@@ -118,11 +118,14 @@ WHERE status_message IS NOT NULL AND bot = :bot AND chat = :chat
   AND status_message = :status_message
 ORDER BY message
 
--- name: due_messages  the status messages to send or to edit, oldest first
+-- name: due_messages  the status messages to send or to edit, oldest first, some of each chat
 SELECT job, bot, chat, message, thread, album, person, language, status_message, shows, status
-FROM telegram_messages INDEXED BY telegram_messages_due
-WHERE status = 'due'
-ORDER BY created
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY chat ORDER BY created, message) AS place
+  FROM telegram_messages INDEXED BY telegram_messages_due
+  WHERE status = 'due')
+WHERE place <= :of_each_chat
+ORDER BY created, message
 LIMIT :limit
 
 -- name: album  the recordings of one album, in the order they were sent

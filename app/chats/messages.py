@@ -54,9 +54,12 @@ class JobMessages:
         """The jobs that a status message tells of: one, or those of an album."""
         return self._many("message_by_status", bot=bot, chat=chat, status_message=status_message)
 
-    def due(self, limit: int) -> Sequence[JobMessage]:
-        """The messages whose status is to be shown or kept up, oldest first."""
-        return self._many("due_messages", limit=limit)
+    def due(self, limit: int, of_each_chat: int) -> Sequence[JobMessage]:
+        """The messages whose status is to be shown or kept up, oldest first.
+
+        Of each chat only so many: who sends a thousand recordings hides nobody else's.
+        """
+        return self._many("due_messages", limit=limit, of_each_chat=of_each_chat)
 
     def album(self, chat: int, album: str) -> Sequence[JobMessage]:
         """The recordings that were sent in one go, in their order."""

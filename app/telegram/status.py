@@ -41,7 +41,10 @@ UNSURE = N_("The answer may not have arrived here. The owner can send it again."
 ALBUM = N_("Recordings: %(all)s, ready: %(ready)s.")
 CANCEL = N_("Cancel")
 
-_DUE_AT_ONCE = 500
+_DUE_AT_ONCE = 2000
+_DUE_OF_EACH_CHAT = 200
+"""Twenty albums; Telegram's have ten files at most."""
+
 _OPEN_PER_CHAT = 20
 """Who sends a thousand recordings is not sent a thousand messages besides their texts."""
 
@@ -113,7 +116,7 @@ class StatusBoard:
     def turn(self) -> None:
         """Send and change what is due; Stopped when the process stops."""
         shown: dict[int, int] = {}
-        for group in _groups(self._messages.due(_DUE_AT_ONCE)):
+        for group in _groups(self._messages.due(_DUE_AT_ONCE, _DUE_OF_EACH_CHAT)):
             chat = group[0].chat
             shown[chat] = shown.get(chat, 0) + 1
             if shown[chat] > _OPEN_PER_CHAT:

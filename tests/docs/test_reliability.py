@@ -9,7 +9,7 @@ from tests.docs.tables import ROOT, rows
 
 HAZARDS = [f"{number:02}" for number in range(1, 30)]
 CASES = [f"CQ{number:02}" for number in (1, 2, 3, 4, 6, 7, 9, 11, 13, 14, 18, 20)]
-QUALITIES = ["Q05", *(f"Q{number}" for number in (20, 21, 22, 23, 24, 27))]
+QUALITIES = ["Q05", *(f"Q{number}" for number in (20, 21, 22, 23, 24, 25, 27))]
 PAGE = "reliability.md"
 TESTS = {
     name

@@ -50,7 +50,7 @@ def test_a_recording_is_acknowledged_and_its_message_follows_it_to_the_end(
     office.shows()
     assert vera.chat.texts == ["Good morning."]
     assert told.is_deleted
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_the_reader_s_language_is_that_of_all_of_it(office: Post, telegram: Telegram) -> None:
@@ -123,7 +123,7 @@ def test_ct13_an_album_has_one_message_that_counts(office: Post, telegram: Teleg
     assert [file.id for file in files] == [
         answer.reply_to.id for answer in vera.chat.from_bot if answer.reply_to
     ]
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_a_text_that_may_not_have_arrived_is_said_in_its_message(
@@ -138,7 +138,7 @@ def test_a_text_that_may_not_have_arrived_is_said_in_its_message(
     office.sends()
     office.shows()
     assert vera.chat.texts == [status.UNSURE]
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_what_telegram_does_not_let_be_taken_away_says_how_it_ended(
@@ -154,7 +154,7 @@ def test_what_telegram_does_not_let_be_taken_away_says_how_it_ended(
     office.shows()
     assert vera.chat.texts == ["Done.", "Good morning."]
     assert not vera.chat.from_bot[0].buttons
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 @pytest.mark.parametrize("verb", ["deletes", "blocks_bot"])
@@ -171,7 +171,7 @@ def test_a_message_that_is_gone_is_not_kept_up(office: Post, telegram: Telegram,
     for _ in range(3):
         office.shows()
     assert len(telegram.journal.calls("editMessageText")) == 1
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_what_ended_before_it_was_told_needs_no_message(office: Post, telegram: Telegram) -> None:
@@ -183,7 +183,7 @@ def test_what_ended_before_it_was_told_needs_no_message(office: Post, telegram: 
     office.sends()
     office.shows()
     assert vera.chat.texts == ["Good morning."]
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_a_thousand_recordings_do_not_get_a_thousand_messages(
@@ -214,7 +214,7 @@ def test_ct10_a_message_that_a_killed_bot_may_have_sent_is_not_sent_again(
     office.sends()
     office.shows()
     assert vera.chat.texts == ["Good morning."]
-    assert not office.messages.due(10)
+    assert not office.messages.due(10, 10)
 
 
 def test_a_bot_that_stops_leaves_the_message_to_its_successor(
