@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import metrics
-from app.chats import Trouble
+from app.chats import JobMessages, Trouble
 from app.clock import utcnow
 from app.errors import AppError
 from app.storage.local import LocalDraft
@@ -312,6 +312,24 @@ class TestKills:
             # Now they are being taken, one commit after another.
             self._kill_once_taken(bot, data_dir)
         self._comes_once(telegram, data_dir, {message.id for message in sent})
+
+    def test_p46_a_fault_between_the_job_and_its_message_is_made_good(
+        self, telegram: Telegram, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add, faults = JobMessages.add, [AppError("store_busy")]
+
+        def add_later(self: JobMessages, *given: Any) -> None:
+            if faults:
+                raise faults.pop()
+            add(self, *given)
+
+        monkeypatch.setattr(JobMessages, "add", add_later)
+        telegram.person("Vera").sends_voice(OGG)
+        with front(data_dir, telegram) as bot:
+            bot.waits_until_idle()
+            (job,) = bot.jobs()
+            assert bot.messages.of_job(job.id)
+            assert not faults
 
     def test_what_was_sent_while_the_bot_was_down_is_taken(
         self, telegram: Telegram, data_dir: Path

@@ -9,11 +9,14 @@ from werkzeug.test import TestResponse
 
 from app.assembly import House
 from app.chats import JobMessages, LinkFor, Links
+from app.clock import utcnow
 from app.job import Job, Source
+from app.migrate import open_database
 from app.queue.port import JobFilter
 from app.settings import Settings
 from app.web.gate import Gate
 from tests.web.conftest import Clock, Path, make_settings
+from tests.web.site import running
 from tests.web.visitor import Visitor
 
 OGG = b"OggS" + bytes(60)
@@ -127,3 +130,21 @@ def test_i07_the_gate_lets_in_by_a_good_link_alone(house: House, clock: Clock) -
     assert gate.refuses_sender("/", {}) == "token_required"
     clock.go_on(3601)
     assert gate.refuses_sender(url, {}) == "link_over"
+
+
+def test_i07_the_server_lets_a_stranger_in_by_a_good_link_alone(tmp_path: Path) -> None:
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.ogg"\r\n\r\n'
+        + OGG
+        + b"\r\n--x--\r\n"
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Accept": "application/json"}
+    with running(tmp_path, PISAR_INTAKE__AUTH="token") as site:
+        database = open_database(site.data_dir, utcnow())
+        good = f"/u/{Links(database).make(FOR_CHAT, 3600, utcnow())}"
+        database.close()
+        assert site.ask("POST", "/u/guess", body, headers)[0] == 410
+        assert site.ask("POST", "/", body, headers)[0] == 401
+        assert site.ask("POST", good, body, headers)[0] == 201
+        assert site.ask("POST", good, body, headers)[0] == 410
+        assert len(site.stored()) == 1
