@@ -17,7 +17,7 @@ from app.job import Job, Source, State
 from app.liveness import BOT
 from app.queue.replies import Reason, Replies, ReplyState
 from app.settings import load
-from app.telegram.api import build
+from app.telegram.api import BotApi, build
 from app.telegram.messenger import ChatMessenger
 from app.telegram.outgoing import Outgoing
 from app.telegram.pace import Pace
@@ -43,6 +43,8 @@ class Post:
 
     house: House
     telegram: Telegram
+    api: BotApi
+    outgoing: Outgoing
     delivery: Delivery
     board: StatusBoard
     replies: Replies
@@ -132,6 +134,8 @@ def post(data_dir: Path, telegram: Telegram, **more: str) -> Iterator[Post]:
         yield Post(
             house=house,
             telegram=telegram,
+            api=api,
+            outgoing=outgoing,
             delivery=Delivery(replies, messenger, utcnow),
             board=StatusBoard(api, outgoing, messages, house.queue, replies, describe, bot, utcnow),
             replies=replies,

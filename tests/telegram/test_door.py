@@ -257,3 +257,32 @@ def test_a_reply_that_the_owner_sends_again_goes_out_by_itself(
             )
             Replies(office.house.database, office.house.name).send_again(job.id, utcnow())
             telegram.waits_for(lambda: office.fate(job) == SENT, bot.log, 60)
+
+
+def test_q20_killed_again_and_again_the_bot_sends_nothing_twice_and_forgets_nothing(
+    tmp_path: Path, telegram: Telegram
+) -> None:
+    data_dir = tmp_path / "data"
+    names = [f"Person {number}" for number in range(30)]
+    with post(data_dir, telegram) as office:
+        jobs = owes(office, telegram, *names)
+        for more in (3, 1, 6, 2):
+            seen = len(telegram.journal.calls("sendMessage")) + more
+            with bot_process(data_dir, telegram) as bot:
+                telegram.waits_for(
+                    lambda seen=seen: len(telegram.journal.calls("sendMessage")) >= seen,  # type: ignore[misc]
+                    bot.log,
+                    60,
+                )
+                bot.kill()
+        with bot_process(data_dir, telegram) as bot:
+            telegram.waits_for(
+                lambda: all(office.fate(job)[0] in SETTLED for job in jobs), bot.log, 60
+            )
+        fates = [office.fate(job) for job in jobs]
+    said = [call.arguments["text"] for call in telegram.journal.done("sendMessage")]
+    assert len(said) == len(set(said)), "a reply came twice"
+    assert set(fates) <= {SENT, DOUBTFUL}
+    assert fates.count(DOUBTFUL) <= 4
+    for name, fate in zip(names, fates, strict=True):
+        assert fate == DOUBTFUL or f"Good morning, {name}." in said
