@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from app.chats import Bot, Chat, ChatKind, Chats, JobMessages, Links, Mode
 from app.i18n import DEFAULT_LANGUAGE
@@ -15,37 +14,9 @@ from app.telegram import words
 from app.telegram.admission import Admission
 from app.telegram.api import Buttons
 from app.telegram.incoming import Place
+from app.telegram.voice import Voice
 
 _SEEN_SECONDS = 60.0
-
-
-class Voice(Protocol):
-    """Says things to people; each call ends when it was said, or given up: it never raises."""
-
-    def say(
-        self,
-        chat: int,
-        text: str,
-        *,
-        thread: int | None = None,
-        reply_to: int | None = None,
-        buttons: Buttons = (),
-    ) -> None:
-        """Send a message."""
-
-    def send_file(
-        self,
-        chat: int,
-        name: str,
-        data: bytes,
-        *,
-        thread: int | None = None,
-        reply_to: int | None = None,
-    ) -> None:
-        """Send a file."""
-
-    def answer(self, callback: str, text: str = "") -> None:
-        """Tell whoever pressed a button that it was heard."""
 
 
 @dataclass(frozen=True)

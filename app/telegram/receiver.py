@@ -14,17 +14,19 @@ from app import metrics
 from app.assembly import House
 from app.chats import Bot, Bots, Chats, JobMessages, Links, Trouble
 from app.clock import utcnow
+from app.errors import AppError
 from app.i18n import LANGUAGES
 from app.job import Job
 from app.telegram import words
 from app.telegram.admission import Admission
 from app.telegram.api import BotApi
 from app.telegram.commands import Commands
-from app.telegram.desk import Desk, Voice
+from app.telegram.desk import Desk
 from app.telegram.errors import Busy, NoSuchBot, Refused, TelegramError
 from app.telegram.fetch import Fetcher, StoppedError
 from app.telegram.recordings import Recordings
 from app.telegram.talk import HeldError, Talk
+from app.telegram.voice import Voice
 from app.telegram.webhook import Webhook, secret_of
 
 log = logging.getLogger(__name__)
@@ -166,8 +168,11 @@ class Receiver:
             except HeldError as held:
                 self._note(held.trouble, held.reason)
                 self._rest(stopping)
+            except AppError as error:
+                self._note(Trouble.STUCK, error.code)
+                self._rest(stopping)
             except Exception:
-                # The store cannot be read, say: nothing is confirmed, so nothing is lost.
+                # Nothing is confirmed, so nothing is lost.
                 log.exception("receiving failed and will be tried again")
                 self._note(Trouble.STUCK, "internal")
                 self._rest(stopping)
