@@ -55,6 +55,9 @@ class SqliteQueue(OwnerVerbs):
         super().__init__(database, on_ready)
         self._pause_cap_seconds = pause_cap_seconds
         self._takes_turns = takes_turns
+        # Where the last claim found a job, the next look is made inside the transaction: the
+        # writing connection remembers what it has read, and the reading one would read it anew.
+        self._busy: set[State] = set()
 
     def enqueue(self, new: NewJob, now: datetime) -> Enqueued:
         """See port.Queue."""
@@ -84,12 +87,16 @@ class SqliteQueue(OwnerVerbs):
             "acquisition_id": token,
             "worker": worker,
         }
-        with self._database.read() as connection:
-            is_on, *work = run(connection, "work_at_hand", values).fetchone()
-        if not (is_on and any(work)):
-            return Nothing(f"no job is ready in {state}")
-        _, has_ended_pauses, has_ended_leases = work
+        if state not in self._busy:
+            with self._database.read() as connection:
+                if not _work_at_hand(connection, values):
+                    return Nothing(f"no job is ready in {state}")
+        self._busy.discard(state)
         with self._database.transaction() as connection:
+            work = _work_at_hand(connection, values)
+            if not work:
+                return Nothing(f"another worker took the last job in {state}")
+            _, has_ended_pauses, has_ended_leases = work
             if has_ended_pauses:
                 run(connection, "end_pauses", values)
             if has_ended_leases:
@@ -103,6 +110,7 @@ class SqliteQueue(OwnerVerbs):
             if job.state is ACTIVE[-1] and not job.polls:
                 # By the last step: what runs ahead in the first ones has not been served yet.
                 run(connection, "advance_turns", {"turn": job.turn})
+        self._busy.add(state)
         return Claim(job, STEP_OF[job.state], token, worker, now)
 
     def report(self, claim: Claim, progress: float | None, now: datetime) -> bool:
@@ -223,6 +231,12 @@ class SqliteQueue(OwnerVerbs):
             return {"priority": 0, "turn": 0}
         row = run(connection, "next_turn", {"sender": new.sender or ""}).fetchall()[0]
         return {"priority": new.priority, "turn": row["turn"]}
+
+
+def _work_at_hand(connection: Connection, values: dict[str, Any]) -> tuple[bool, ...]:
+    """Whether any job is ready, any pause and any lease has ended; empty when there is nothing."""
+    is_on, *work = run(connection, "work_at_hand", values).fetchone()
+    return tuple(map(bool, work)) if is_on and any(work) else ()
 
 
 def _standing(connection: Connection, new: NewJob) -> Enqueued | None:

@@ -42,7 +42,7 @@ WHERE source_file IN (SELECT id FROM files WHERE sha256 = :sha256)
 ORDER BY seq DESC
 LIMIT 1
 
--- name: work_at_hand  what claim has to do in a state, seen without taking the writer lock
+-- name: work_at_hand  what claim has to do in a state; a look at it needs no writer lock
 SELECT
   NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step) AS is_on,
   EXISTS(
