@@ -13,6 +13,7 @@ from app.clock import utcnow
 from app.job import Job
 from app.queue.replies import Reason, Replies, ReplyState
 from app.resources import ROOT
+from app.telegram.status import NO_WORKER
 from tests.service.house import service
 from tests.speech import DATA
 from tests.telegram.double import Telegram
@@ -98,6 +99,28 @@ def test_p47_hazard_19_a_bot_killed_between_the_end_and_the_reply_sends_none_twi
             telegram.waits_for(lambda: office.fate(jobs[0]) == DOUBTFUL, bot.log)
             assert bot.stop() == 0
     assert len(telegram.journal.calls("sendMessage")) == 2
+
+
+def test_ct10_a_bot_killed_while_it_acknowledges_does_not_do_so_twice(
+    tmp_path: Path, telegram: Telegram
+) -> None:
+    data_dir = tmp_path / "data"
+    vera = telegram.person("Vera")
+    message = vera.sends_voice(b"OggS" + bytes(200))
+    # It is said in another thread than the recording is taken in, so both must have come.
+    gate = telegram.faults.hold("sendMessage", after=True, arguments={"text": NO_WORKER})
+    with bot_process(data_dir, telegram) as bot:
+        gate.wait_reached(60)
+        bot.kill()
+    gate.let_go()
+    with bot_process(data_dir, telegram) as bot, post(data_dir, telegram) as office:
+        # Told of after the first one, would that be told of again.
+        boris = telegram.person("Boris")
+        boris.sends_voice(b"OggS" + bytes(200))
+        telegram.waits_for(lambda: NO_WORKER in boris.chat.texts, bot.log, 60)
+        office.ends("Good morning.")
+        telegram.waits_for(lambda: "Good morning." in vera.chat.texts, bot.log, 60)
+    assert [answer.text for answer in vera.chat.answers_to(message)] == [NO_WORKER, "Good morning."]
 
 
 def test_p47_a_bot_killed_between_two_parts_leaves_what_was_sent_on_record(
