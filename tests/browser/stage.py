@@ -173,7 +173,7 @@ class Stage:
         chats = Chats(self.house.database)
         for number, (kind, title, access) in enumerate(
             (
-                (ChatKind.PRIVATE, "Вера Петровна", Access.ALLOWED),
+                (ChatKind.PRIVATE, "Личный чат", Access.ALLOWED),
                 (ChatKind.SUPERGROUP, "Editorial office, the long way round " * 3, Access.UNSET),
                 (ChatKind.CHANNEL, HOSTILE, Access.DENIED),
                 (ChatKind.GROUP, "Left long ago", Access.UNSET),
