@@ -1,6 +1,7 @@
 """Chats that the bot has seen: who may use it, which recordings become text, in which language."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -104,6 +105,12 @@ class Chats:
         """The chats heard of last, without those that have moved."""
         with self._database.read() as connection:
             return [_chat(found) for found in rows(connection, "chats", {"limit": limit})]
+
+    def titles(self, chat_ids: Iterable[int]) -> Mapping[int, str]:
+        """What chats are called, those that the bot knows, in one question."""
+        with self._database.read() as connection:
+            values = {"ids": json.dumps(list(chat_ids))}
+            return {found["id"]: found["title"] for found in rows(connection, "titles", values)}
 
     def address(self, chat_id: int) -> int:
         """Where a chat is now: its own number, or the one it has moved to."""

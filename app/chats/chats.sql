@@ -56,6 +56,11 @@ WHERE migrated_to IS NULL
 ORDER BY last_seen DESC, id
 LIMIT :limit
 
+-- name: titles  what some chats are called
+SELECT id, title
+FROM telegram_chats
+WHERE id IN (SELECT value FROM json_each(:ids))
+
 -- name: set_access  the owner's word on a chat
 UPDATE telegram_chats
 SET access = :access

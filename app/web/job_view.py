@@ -8,6 +8,7 @@ from zlib import crc32
 from flask import current_app, url_for
 from flask_babel import gettext
 
+from app.chats import Chats
 from app.clock import later
 from app.errors import AppError
 from app.job import ACTIVE, REVIVABLE, Job, State, StoredFile
@@ -29,6 +30,8 @@ _FAVICONS = {State.DONE: "done", State.FAILED: "failed", State.DEAD: "failed"}
 class Row:
     """A job in a list; below its facts comes one quiet line with the reason and the fault.
 
+    chat is the title of the one that it came from, empty for another door.
+
     Progress stands beside the state's word instead, and that no worker runs above the list.
     """
 
@@ -39,6 +42,7 @@ class Row:
     is_active: bool
     reason: str
     is_fresh: bool = False
+    chat: str = ""
 
     @property
     def ends_alike(self) -> bool:
@@ -199,8 +203,16 @@ def fault_of(job: Job) -> str:
     return wording.error_sentence(job.error_code)
 
 
-def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
-    """A job as a list shows it: from its own row alone, so that a long list costs no more."""
+def rows_of(jobs: Sequence[Job], around: Surroundings, *, is_fresh: bool = False) -> Sequence[Row]:
+    """Jobs as a list shows them: from their own rows, so that a long list costs no more."""
+    numbers = {job.tg_chat_id for job in jobs if job.tg_chat_id is not None}
+    titles = Chats(services().database).titles(numbers) if numbers else {}
+    return [
+        _row_of(job, around, titles.get(job.tg_chat_id or 0, ""), is_fresh=is_fresh) for job in jobs
+    ]
+
+
+def _row_of(job: Job, around: Surroundings, chat: str, *, is_fresh: bool) -> Row:
     seconds_left = _pace().seconds_left(job, around.now)
     status = wording.status(job, around, seconds_left=seconds_left)
     is_told_here = status.progress is None and (around.workers > 0 or job.state.is_end)
@@ -212,6 +224,7 @@ def row_of(job: Job, around: Surroundings, *, is_fresh: bool = False) -> Row:
         is_active=job.state in ACTIVE,
         reason=status.rest if is_told_here else "",
         is_fresh=is_fresh,
+        chat=chat,
     )
 
 

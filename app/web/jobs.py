@@ -15,7 +15,7 @@ from app.job import ACTIVE, Job, State, Step
 from app.queue.port import JobFilter
 from app.web import job_view, wording
 from app.web.access import allow, knows_id, owner
-from app.web.job_view import Row, binned_of, row_of, surroundings, view_of
+from app.web.job_view import Row, binned_of, rows_of, surroundings, view_of
 from app.web.services import services
 from app.web.wording import Surroundings
 
@@ -57,7 +57,7 @@ def listing() -> str:
     page = services().queue.page(_filter(state), before=before, limit=PAGE_LENGTH)
     around = surroundings()
     is_bin = state == BIN
-    rows = [] if is_bin else [row_of(job, around) for job in page.jobs]
+    rows = [] if is_bin else rows_of(page.jobs, around)
     return render_template(
         "jobs/list.html",
         rows=rows,
@@ -82,7 +82,7 @@ def changes() -> BaseResponse:
     around = surroundings()
     watched = dict(mark.partition(".")[::2] for mark in request.args.getlist("watch"))
     found = {job_id: services().queue.find(job_id) for job_id in list(watched)[:PAGE_LENGTH]}
-    rows = [row_of(job, around) for job in found.values() if job]
+    rows = rows_of([job for job in found.values() if job], around)
     gone = [job_id for job_id, job in found.items() if job is None]
     moved = [row for row in rows if row.version != watched[row.job.id]]
     fresh: Sequence[Job] = ()
@@ -92,7 +92,7 @@ def changes() -> BaseResponse:
     head = _head(state, around)
     if not (moved or gone or fresh) and request.args.get("head") == head["head_version"]:
         return make_response("", 204)
-    added = [row_of(job, around, is_fresh=True) for job in fresh]
+    added = rows_of(fresh, around, is_fresh=True)
     return make_response(
         render_template(
             "jobs/_changes.html",

@@ -112,7 +112,7 @@ def _refused(verb: str, job_id: str, error: AppError) -> BaseResponse:
 def _there(job: Job, note: str, status: int) -> BaseResponse:
     """The job as it is now, with what is to be said of it."""
     if htmx.is_htmx():
-        row = job_view.row_of(job, job_view.surroundings())
+        (row,) = job_view.rows_of([job], job_view.surroundings())
         return _row("jobs/_row.html", status, row=row, note=note, acted=True)
     if status == 200:
         return redirect(_next(url_for("jobs.page", job_id=job.id)), 303)

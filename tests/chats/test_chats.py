@@ -49,7 +49,13 @@ def test_every_statement_compiles_and_walks_no_whole_table(database: Database, n
     raw.close()
     # A service has one bot, or two; the list of chats and of due messages is an index in its order.
     # What a subquery gave has been walked already.
-    small = ("telegram_bots", "telegram_chats_seen", "telegram_messages_due", "(subquery")
+    small = (
+        "telegram_bots",
+        "telegram_chats_seen",
+        "telegram_messages_due",
+        "(subquery",
+        "json_each",
+    )
     walked = [step for step in plan if step.startswith("SCAN ")]
     assert [step for step in walked if not any(name in step for name in small)] == []
 

@@ -109,6 +109,10 @@ def test_p25_a_job_of_another_door_has_no_answer_to_send(
     assert signed_in.post(f"/jobs/{job.id}/send-again").status_code == 409
 
 
+def test_the_list_names_the_chat(job: Job, signed_in: Visitor) -> None:
+    assert 'title="Vera"' in signed_in.get("/jobs").text
+
+
 def test_whose_chat_it_is_nobody_but_the_owner_sees(job: Job, client: FlaskClient) -> None:
     page = client.get(f"/jobs/{job.id}").text
     assert "talk.ogg" in page and "Vera" not in page
