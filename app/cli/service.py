@@ -28,7 +28,7 @@ def up() -> int:
         )
     # Before any process starts: the schema moves here, and the link must be known.
     invitation = _invitation(settings)
-    supervisor = Supervisor(settings, _commands(settings))
+    supervisor = Supervisor(settings, commands(settings))
     return supervisor.run(
         is_ready=lambda: is_listening(settings),
         announce=lambda: _announce(settings, invitation),
@@ -46,11 +46,12 @@ def worker() -> None:
     os.execve(command[0], list(command), child_environment(settings))  # noqa: S606 - our own words
 
 
-def _commands(settings: Settings) -> Mapping[str, Sequence[str]]:
-    commands = {"web": process.web_command(), "worker": process.worker_command()}
+def commands(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """The processes of a service, each by its role."""
+    found = {"web": process.web_command(), "worker": process.worker_command()}
     if settings.telegram.token:
-        commands["bot"] = process.bot_command()
-    return commands
+        found["bot"] = process.bot_command()
+    return found
 
 
 def _invitation(settings: Settings) -> str | None:

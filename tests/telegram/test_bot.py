@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.service import commands
 from app.settings import Settings, load
 from app.telegram import bot
 from app.telegram.api import BotApi, build
@@ -44,3 +45,8 @@ def test_p26_the_client_is_built_once_and_handed_to_receiver_and_sender(
 def test_without_a_token_there_is_no_bot(tmp_path: Path) -> None:
     assert bot.serve(settings(tmp_path, TOKEN="")) == 78
     assert not list(tmp_path.iterdir())
+
+
+def test_pisar_up_starts_a_bot_when_there_is_a_token(tmp_path: Path) -> None:
+    assert list(commands(settings(tmp_path))) == ["web", "worker", "bot"]
+    assert list(commands(settings(tmp_path, TOKEN=""))) == ["web", "worker"]
