@@ -31,6 +31,7 @@ class OwnerVerbs(Reads):
         """See port.Queue."""
         with self._database.transaction() as connection:
             job = _change(connection, "revive", job_id, now, {"from_source": from_source})
+            run(connection, "drop_owed_replies", {"id": job_id})
             note(connection, job, "revived", now)
         self._on_ready()
         return job
@@ -48,8 +49,6 @@ class OwnerVerbs(Reads):
             if get(connection, job_id).state.is_active:
                 # Whoever handed it in is told that it was cancelled.
                 _cancel(connection, job_id, now)
-            else:
-                run(connection, "drop_owed_replies", {"id": job_id})
             job = _change(connection, "delete", job_id, now, {})
             note(connection, job, "deleted", now)
         self._on_ready()
@@ -65,6 +64,7 @@ class OwnerVerbs(Reads):
                     raise AppError("wrong_state", "the job is not in the bin")
                 raise AppError("not_found")
             note(connection, job, "undeleted", now)
+        self._on_ready()
         return job
 
     def binned(self, bin_seconds: float, limit: int, now: datetime) -> Sequence[Job]:

@@ -188,7 +188,8 @@ class Queue(Protocol):
         """Return a failed or dead job to the state it ended in, with fresh attempts (P15).
 
         With from_source it goes back to the first state and to what the sender handed in.
-        AppError not_found, or wrong_state when it is in no such end.
+        A reply not yet begun is not sent: it goes on. AppError not_found, or wrong_state when
+        it is in no such end.
         """
 
     def cancel(self, job_id: str, now: datetime) -> Job:
@@ -200,7 +201,7 @@ class Queue(Protocol):
     def delete(self, job_id: str, now: datetime) -> Job:
         """Put a job into the bin; an active one is cancelled first (S31).
 
-        Its text is not sent any more; that it was cancelled still is. AppError not_found.
+        Its text is not sent while it lies there; that it was cancelled is. AppError not_found.
         """
 
     def undelete(self, job_id: str, bin_seconds: float, now: datetime) -> Job:

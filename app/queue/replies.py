@@ -139,7 +139,7 @@ class Replies:
         """Owe the newest reply of a job once more, by the owner's will.
 
         AppError not_found when the job has no reply, wrong_state when that one is not
-        undelivered or doubtful.
+        undelivered or doubtful, or the job has gone on or lies in the bin.
         """
         with self._database.transaction() as connection:
             owed = _replies(connection, "owe_again", {"id": job_id, "now": to_text(now)})
@@ -147,7 +147,9 @@ class Replies:
                 known = _replies(connection, "replies_of_job", {"id": job_id})
                 if not known:
                     raise AppError("not_found")
-                raise AppError("wrong_state", f"the reply is {known[-1].state}")
+                is_final = known[-1].state in (ReplyState.UNDELIVERED, ReplyState.DOUBTFUL)
+                told = "the job has gone on" if is_final else f"the reply is {known[-1].state}"
+                raise AppError("wrong_state", told)
         return owed[0]
 
     def _settle(

@@ -1,21 +1,30 @@
 -- The statements of the replies owed to senders. `{job_columns}` is app.job.Job's list.
 
 -- name: take_reply  the oldest owed reply, marked as being sent before anything is sent (P47)
+-- What lies in the bin waits there, all but the word that it was cancelled.
 UPDATE replies
 SET state = 'sending', worker = :worker, updated = :now
 WHERE id = (
   SELECT id
   FROM replies INDEXED BY replies_owed
   WHERE state IN ('owed', 'sending') AND state = 'owed'
+    AND NOT EXISTS(
+      SELECT 1
+      FROM transcribe_jobs
+      WHERE id = replies.job AND deleted IS NOT NULL AND error_code IS NOT 'cancelled')
   ORDER BY id
   LIMIT 1)
 RETURNING id, job, verdict, state, reason, parts_sent, created
 
--- name: has_owed  1 when any reply is owed, without taking the writer lock
+-- name: has_owed  1 when take_reply would find any, without taking the writer lock
 SELECT EXISTS(
   SELECT 1
   FROM replies INDEXED BY replies_owed
-  WHERE state IN ('owed', 'sending') AND state = 'owed')
+  WHERE state IN ('owed', 'sending') AND state = 'owed'
+    AND NOT EXISTS(
+      SELECT 1
+      FROM transcribe_jobs
+      WHERE id = replies.job AND deleted IS NOT NULL AND error_code IS NOT 'cancelled'))
 
 -- name: reply_job  the job that a reply is about, in the bin too
 SELECT {job_columns}
@@ -55,6 +64,10 @@ WHERE id IN (
   SELECT id
   FROM replies INDEXED BY replies_owed
   WHERE state IN ('owed', 'sending') AND state = 'owed' AND updated <= :horizon
+    AND NOT EXISTS(
+      SELECT 1
+      FROM transcribe_jobs
+      WHERE id = replies.job AND deleted IS NOT NULL AND error_code IS NOT 'cancelled')
   ORDER BY id
   LIMIT 100)
 RETURNING id, job, verdict, state, reason, parts_sent, created
@@ -63,7 +76,11 @@ RETURNING id, job, verdict, state, reason, parts_sent, created
 SELECT EXISTS(
   SELECT 1
   FROM replies INDEXED BY replies_owed
-  WHERE state IN ('owed', 'sending') AND state = 'owed' AND updated <= :horizon)
+  WHERE state IN ('owed', 'sending') AND state = 'owed' AND updated <= :horizon
+    AND NOT EXISTS(
+      SELECT 1
+      FROM transcribe_jobs
+      WHERE id = replies.job AND deleted IS NOT NULL AND error_code IS NOT 'cancelled'))
 
 -- name: replies_of_job  what became of a job's replies, oldest first
 SELECT id, job, verdict, state, reason, parts_sent, created
@@ -77,4 +94,8 @@ SELECT job, verdict, :now, :now
 FROM replies
 WHERE id = (SELECT max(id) FROM replies WHERE job = :id)
   AND state IN ('undelivered', 'doubtful')
+  AND EXISTS(
+    SELECT 1
+    FROM transcribe_jobs
+    WHERE id = :id AND state = replies.verdict AND deleted IS NULL)
 RETURNING id, job, verdict, state, reason, parts_sent, created

@@ -270,7 +270,7 @@ SET deleted = :now, updated = :now
 WHERE id = :id AND state IN ('done', 'failed', 'dead') AND deleted IS NULL
 RETURNING {job_columns}
 
--- name: drop_owed_replies  what is in the bin is not sent any more
+-- name: drop_owed_replies  of a job that goes on: how it ended before is not its end
 DELETE FROM replies
 WHERE job = :id AND state = 'owed'
 

@@ -58,7 +58,9 @@ def told(job: Job) -> Told | None:
         person=message.person if message else None,
         sentence=_sentence(reply) if reply else "",
         created=reply.created if reply else None,
+        # Of a job that goes on there is nothing to say before it has ended anew.
         may_send_again=reply is not None
+        and reply.verdict is job.state
         and reply.state in (ReplyState.UNDELIVERED, ReplyState.DOUBTFUL),
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.db import Database
 from app.errors import AppError
-from app.job import ACTIVE, STEP_OF, Job, Source, State, Step
+from app.job import ACTIVE, STEP_OF, Job, State, Step
 from app.liveness import is_gone
 from app.queue.port import Buried, Claim, JobFilter, Nothing, Queue
 from app.queue.sqlite import SqliteQueue
@@ -304,32 +304,6 @@ def test_cq20_its_files_are_shown_to_nobody_until_it_is_back(
             queue.shown_file(file.id)
     queue.undelete(job.id, BIN, NOW)
     assert {queue.shown_file(file.id) for file in files} == set(files)
-
-
-def owed(database: Database) -> list[tuple[str, str]]:
-    with database.read() as connection:
-        found = connection.execute("SELECT verdict, state FROM replies").fetchall()
-    return [(row["verdict"], row["state"]) for row in found]
-
-
-def test_cq20_the_text_of_a_deleted_job_is_not_sent(queue: SqliteQueue, database: Database) -> None:
-    job = hand_in(queue, source=Source.TELEGRAM, tg_chat_id=5, tg_reply_message_id=7)
-    for state in ACTIVE:
-        assert queue.finish(held(queue, state), RESULTS[state](), START)
-    assert owed(database) == [("done", "owed")]
-    queue.delete(job.id, NOW)
-    assert owed(database) == []
-
-
-def test_cq20_who_waits_for_a_deleted_job_is_told_that_it_was_cancelled(
-    queue: SqliteQueue, database: Database
-) -> None:
-    job = hand_in(queue, source=Source.TELEGRAM, tg_chat_id=5, tg_reply_message_id=7)
-    taken = held(queue)
-    queue.delete(job.id, NOW)
-    assert owed(database) == [("failed", "owed")]
-    assert not queue.finish(taken, RESULTS[State.CREATED](), NOW)
-    assert owed(database) == [("failed", "owed")]
 
 
 def test_s31_the_bin_keeps_a_job_for_its_time_and_a_little_longer(queue: SqliteQueue) -> None:
