@@ -15,12 +15,17 @@ def revive(queue: Queue, storage: Storage, job_id: str, now: datetime) -> Job:
     handed in. AppError not_found, wrong_state, or source_missing when nothing is left to work on.
     """
     job = queue.get(job_id)
-    is_whole = _is_whole(storage, queue.file(job.file))
+    copy = queue.file(job.file)
+    is_whole = _is_whole(storage, copy)
     has_source = storage.exists(queue.file(job.source_file))
     if not (is_whole or has_source):
         raise AppError("source_missing")
     is_doubtful = not is_whole or job.error_code == "storage_failed"
-    return queue.revive(job_id, now, from_source=is_doubtful and has_source)
+    revived = queue.revive(job_id, now, from_source=is_doubtful and has_source)
+    if revived.file != job.file:
+        # After the rows: until then a job that was not revived could still need it.
+        storage.delete(copy)
+    return revived
 
 
 def ends_alike(job: Job) -> bool:

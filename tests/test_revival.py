@@ -26,11 +26,11 @@ class House:
         self.scratch.mkdir()
         self.storage = LocalStorage(data_dir, self.scratch)
 
-    def failed(self, code: str = "source_missing") -> Job:
+    def failed(self, code: str = "source_missing", *, is_playable: bool = True) -> Job:
         new = NewJob(self.stored(b"source"), Source.API, "talk.ogg")
         job = self.queue.enqueue(new, START).job
         convert = held(self.queue, State.CREATED)
-        assert self.queue.finish(convert, Converted(self.stored(b"sound"), 1.0, True), START)
+        assert self.queue.finish(convert, Converted(self.stored(b"sound"), 1.0, is_playable), START)
         assert self.queue.finish(held(self.queue, State.CONVERTED), started(), START)
         check = held(self.queue, State.TRANSCRIBE)
         assert self.queue.fail(check, AppError(code), START)
@@ -75,6 +75,24 @@ def test_p15_a_job_whose_copy_could_not_be_read_begins_anew(house: House) -> Non
     """Of the right length and yet rotten: each revive would end where the last one did."""
     job = house.failed("storage_failed")
     assert revive(house.queue, house.storage, job.id, START).file == job.source_file
+
+
+@pytest.mark.parametrize("is_playable", [True, False])
+def test_s31_a_copy_that_is_made_anew_leaves_neither_row_nor_bytes(
+    house: House, is_playable: bool
+) -> None:
+    """A copy that no row of its job names would outlive the bin."""
+    job = house.failed("storage_failed", is_playable=is_playable)
+    old = house.queue.file(job.file)
+    revive(house.queue, house.storage, job.id, START)
+    assert not house.storage.exists(old)
+    with pytest.raises(AppError):
+        house.queue.file(old.id)
+    again = Converted(house.stored(b"sound"), 1.0, is_playable)
+    assert house.queue.finish(held(house.queue, State.CREATED), again, START)
+    files = {file.id for file in house.queue.files_of(job.id)}
+    assert files == {job.source_file, again.file.id}
+    assert house.queue.get(job.id).playable_file in files
 
 
 def test_p15_a_job_whose_source_is_gone_goes_on_with_its_copy(house: House) -> None:

@@ -21,14 +21,17 @@ def empty_bin(queue: Queue, storage: Storage, bin_seconds: float, now: datetime)
     """Remove some jobs whose time in the bin is over, with their files; gives how many went.
 
     Call it until it gives 0. The files go first: a process that ends in between leaves rows that
-    the next run finds again, never files that nothing knows of.
+    the next run finds again, never files that nothing knows of. Jobs whose files cannot be
+    removed keep no other from going.
     """
-    removed = stuck = 0
-    for job in queue.binned(bin_seconds, _BATCH, now):
-        if _has_lost_its_files(queue, storage, job.id):
-            removed += queue.erase(job.id, bin_seconds, now)
-        else:
-            stuck += 1
+    removed = stuck = after = 0
+    while not removed and (jobs := queue.binned(bin_seconds, _BATCH, now, after=after)):
+        for job in jobs:
+            if _has_lost_its_files(queue, storage, job.id):
+                removed += queue.erase(job.id, bin_seconds, now)
+            else:
+                stuck += 1
+        after = jobs[-1].seq
     if stuck:
         log.error("files of deleted jobs cannot be removed", extra={"jobs": stuck})
     if removed:

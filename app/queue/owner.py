@@ -30,7 +30,11 @@ class OwnerVerbs(Reads):
     def revive(self, job_id: str, now: datetime, *, from_source: bool = False) -> Job:
         """See port.Queue."""
         with self._database.transaction() as connection:
+            before = get(connection, job_id)
             job = _change(connection, "revive", job_id, now, {"from_source": from_source})
+            if job.file != before.file:
+                # Made anew, and then known to no row: its bytes would outlive the job.
+                run(connection, "erase_file", {"file": before.file})
             run(connection, "drop_owed_replies", {"id": job_id})
             note(connection, job, "revived", now)
         self._on_ready()
@@ -67,9 +71,11 @@ class OwnerVerbs(Reads):
         self._on_ready()
         return job
 
-    def binned(self, bin_seconds: float, limit: int, now: datetime) -> Sequence[Job]:
+    def binned(
+        self, bin_seconds: float, limit: int, now: datetime, *, after: int = 0
+    ) -> Sequence[Job]:
         """See port.Queue."""
-        values = {"horizon": _horizon(bin_seconds, now), "limit": limit}
+        values = {"horizon": _horizon(bin_seconds, now), "limit": limit, "after": after}
         with self._database.read() as connection:
             return jobs(connection, "binned", values)
 

@@ -210,8 +210,10 @@ class Queue(Protocol):
         AppError not_found once its time in the bin is over, wrong_state when it is not there.
         """
 
-    def binned(self, bin_seconds: float, limit: int, now: datetime) -> Sequence[Job]:
-        """Some jobs whose time in the bin is over."""
+    def binned(
+        self, bin_seconds: float, limit: int, now: datetime, *, after: int = 0
+    ) -> Sequence[Job]:
+        """Some jobs whose time in the bin is over, oldest first, those after a seq."""
 
     def files_of(self, job_id: str) -> Sequence[StoredFile]:
         """All copies of a job's recording."""

@@ -250,6 +250,7 @@ WHERE id = :id AND acquisition_id IS NULL AND state IN ('created', 'converted', 
 UPDATE transcribe_jobs
 SET state = CASE WHEN :from_source THEN 'created' ELSE ended_from END,
     file = CASE WHEN :from_source THEN source_file ELSE file END,
+    playable_file = CASE WHEN :from_source THEN nullif(playable_file, file) ELSE playable_file END,
     ended_from = NULL, attempts = 0, polls = 0, recognition_intent = NULL, progress = NULL,
     delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
     error_code = NULL, error_text = NULL, updated = :now
@@ -283,7 +284,8 @@ RETURNING {job_columns}
 -- name: binned  jobs whose time in the bin is over
 SELECT {job_columns}
 FROM transcribe_jobs INDEXED BY jobs_bin
-WHERE deleted IS NOT NULL AND deleted <= :horizon
+WHERE deleted IS NOT NULL AND deleted <= :horizon AND seq > :after
+ORDER BY seq
 LIMIT :limit
 
 -- name: files_of_job  the rows of a job's copies

@@ -120,6 +120,23 @@ def test_s31_rows_stay_while_a_file_cannot_be_removed(
     assert room.files() == []
 
 
+def test_s31_jobs_whose_files_stay_keep_no_other_in_the_bin(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = {file.id for _ in range(103) for file in room.queue.files_of(_deleted(room).id)}
+    gone = room.binned()
+    delete = room.storage.delete
+    monkeypatch.setattr(room.storage, "exists", lambda file: file.id in stuck)
+    monkeypatch.setattr(room.storage, "delete", lambda file: file.id in stuck or delete(file))
+    assert empty(room) == 1
+    assert room.queue.find_binned(gone.id) is None
+    assert empty(room) == 0
+
+
+def _deleted(room: Room) -> Job:
+    return room.queue.delete(hand_in(room.queue).id, START)
+
+
 def test_s31_one_line_tells_the_number_and_no_name(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
