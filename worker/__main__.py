@@ -132,9 +132,10 @@ def _run(
 ) -> None:
     """Start the lanes, wait for a signal, and end within the two timeouts (P44)."""
     signals = stop_signals()
+    has_looked = threading.Event()
     # The lanes start the children, and a child is told to end with the thread that started it.
     threads = [
-        threading.Thread(target=loop.serve, args=(lane,), name=f"{lane.step}-{slot}")
+        threading.Thread(target=_serve, args=(loop, lane, has_looked), name=f"{lane.step}-{slot}")
         for slot, lane in enumerate(lanes)
     ]
     # In threads too: this one must hear the signal while the store keeps a writer waiting.
@@ -142,7 +143,9 @@ def _run(
         threading.Thread(target=loop.watch, args=(own_bell,), name="watch"),
     )
     threads.append(
-        threading.Thread(target=_clear_up, args=(settings, queue, replies, loop), name="clear-up")
+        threading.Thread(
+            target=_clear_up, args=(settings, queue, replies, loop, has_looked), name="clear-up"
+        )
     )
     threads.append(
         threading.Thread(target=_empty_bin, args=(settings, queue, storage, loop), name="bin")
@@ -156,15 +159,31 @@ def _run(
                 # The other steps would go on and this one never: a new process does all.
                 raise RuntimeError("a thread of the worker has ended")
     finally:
+        loop.draining.set()
+        has_looked.set()
         _stop(settings, loop, threads, own_bell)
 
 
-def _clear_up(settings: Settings, queue: Queue, replies: Replies, loop: Loop) -> None:
-    """Free what ended processes hold and left behind, again and again until draining."""
+def _serve(loop: Loop, lane: Lane, has_looked: threading.Event) -> None:
+    # What a killed worker held goes first: begun at once, a lane would take the job behind it.
+    has_looked.wait()
+    loop.serve(lane)
+
+
+def _clear_up(
+    settings: Settings, queue: Queue, replies: Replies, loop: Loop, has_looked: threading.Event
+) -> None:
+    """Free what ended processes hold and left behind, again and again until draining.
+
+    has_looked is set once the claims of ended workers were looked at, whatever came of it.
+    """
     data_dir, swept_at = settings.storage.data_dir, float("-inf")
     while not loop.draining.is_set():
         try:
-            _release_lost(settings, queue, loop)
+            try:
+                _release_lost(settings, queue, loop)
+            finally:
+                has_looked.set()
             settle_replies(replies, data_dir, settings.telegram.delivery_wait, utcnow())
             if time.monotonic() - swept_at >= _SWEEP_SECONDS:
                 swept_at = time.monotonic()

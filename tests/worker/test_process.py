@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from app.clock import utcnow
+from app.job import State
 from app.liveness import WORKER, alive
+from app.migrate import open_database
+from app.queue.sqlite import SqliteQueue
 from tests.processes import wait_until
+from tests.queue.hands import hand_in, held
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,3 +100,29 @@ def test_p44_hazard_26_a_worker_ends_though_another_process_holds_the_writer_loc
             wait_until(lambda: process.poll() is not None, 5, "the worker ended")
         finally:
             os.close(lock)
+
+
+def test_p41_a_killed_workers_job_is_the_first_that_the_next_worker_takes(tmp_path: Path) -> None:
+    """With one slot it would else wait for the whole of the job behind it."""
+    database = open_database(tmp_path, utcnow())
+    queue = SqliteQueue(database)
+    lost, behind = hand_in(queue, utcnow()), hand_in(queue, utcnow())
+    assert held(queue, now=utcnow(), worker="worker-gone").job.id == lost.id
+    slow = "gone = w.liveness.is_gone\ndef ask(*a):\n time.sleep(0.5)\n return gone(*a)\n"
+    with worker(tmp_path, slow + "w.liveness.is_gone = ask"):
+        # Neither has a file, so each ends as soon as it is begun.
+        wait_until(lambda: queue.counts()[State.FAILED] == 2, 20)
+    ends = {job.id: queue.events(job.id)[-1].time for job in map(queue.get, (lost.id, behind.id))}
+    assert ends[lost.id] < ends[behind.id]
+    database.close()
+
+
+def test_p41_work_begins_though_nobody_can_see_who_is_gone(tmp_path: Path) -> None:
+    database = open_database(tmp_path, utcnow())
+    queue = SqliteQueue(database)
+    lost, waiting = hand_in(queue, utcnow()), hand_in(queue, utcnow())
+    assert held(queue, now=utcnow(), worker="worker-gone").job.id == lost.id
+    with worker(tmp_path, "def fall(*_): raise PermissionError\nw.liveness.is_gone = fall"):
+        wait_until(lambda: queue.get(waiting.id).state is State.FAILED, 20)
+    assert queue.get(lost.id).is_running
+    database.close()
