@@ -41,7 +41,7 @@ def test_ct08_p29_the_token_and_peoples_words_are_nowhere(
     telegram: Telegram, data_dir: Path
 ) -> None:
     port = free_port()
-    vera = telegram.person(NAME)
+    alpha = telegram.person(NAME)
     faults = telegram.faults
     faults.garbage("getMe")
     faults.page("getUpdates")
@@ -55,11 +55,11 @@ def test_ct08_p29_the_token_and_peoples_words_are_nowhere(
     with bot_process(
         data_dir, telegram, TELEGRAM__METRICS_PORT=str(port), TELEGRAM__REQUEST_TIMEOUT="0.5"
     ) as bot:
-        vera.says(TEXT)
-        vera.sends_audio(OGG, FILE, caption=TEXT)
+        alpha.says(TEXT)
+        alpha.sends_audio(OGG, FILE, caption=TEXT)
         telegram.tells({"message": {"message_id": TOKEN, "text": TEXT}})
         telegram.waits_for(lambda: not telegram.network.updates.pending(), "all is dealt with", 90)
-        vera.sends_document(TEXT.encode() * 10, FILE)
+        alpha.sends_document(TEXT.encode() * 10, FILE)
         is_asked(telegram, "sendMessage", 3)
         telegram.goes_down()
         wait_until(lambda: "cannot be reached" in bot.log, 30, "it is noticed")

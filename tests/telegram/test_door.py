@@ -59,22 +59,22 @@ def test_a_voice_message_comes_back_as_its_text(tmp_path: Path, telegram: Telegr
     data_dir = tmp_path / "data"
     with service(data_dir) as house, bot_process(data_dir, telegram) as bot:
         house.start_worker()
-        vera = telegram.person("Vera", language="ru")
-        vera.starts()
-        message = vera.sends_voice(DATA / "english-phone.wav")
+        alpha = telegram.person("Alpha", language="ru")
+        alpha.starts()
+        message = alpha.sends_voice(DATA / "english-phone.wav")
         telegram.waits_for(
             lambda: any(
-                answer.buttons == ["srt", "txt"] for answer in vera.chat.answers_to(message)
+                answer.buttons == ["srt", "txt"] for answer in alpha.chat.answers_to(message)
             ),
             "the text as a reply",
             120,
         )
-        text = vera.chat.answers_to(message)[-1]
+        text = alpha.chat.answers_to(message)[-1]
         assert len(text.text.split()) > 3
-        telegram.waits_for(lambda: vera.chat.answers_to(message) == [text], "its state is gone")
-        vera.presses(text, "srt")
+        telegram.waits_for(lambda: alpha.chat.answers_to(message) == [text], "its state is gone")
+        alpha.presses(text, "srt")
         telegram.waits_for(
-            lambda: any(" --> " in (found.data or b"").decode() for found in vera.chat.from_bot),
+            lambda: any(" --> " in (found.data or b"").decode() for found in alpha.chat.from_bot),
             "the subtitles",
         )
         assert bot.stop() == 0
@@ -87,7 +87,7 @@ def test_p47_hazard_19_a_bot_killed_between_the_end_and_the_reply_sends_none_twi
 ) -> None:
     data_dir = tmp_path / "data"
     with post(data_dir, telegram) as office:
-        jobs = owes(office, telegram, "Anna", "Boris")
+        jobs = owes(office, telegram, "Gamma", "Beta")
         gate = telegram.faults.hold("sendMessage", after=True)
         with bot_process(data_dir, telegram) as bot:
             gate.wait_reached()
@@ -105,8 +105,8 @@ def test_ct10_a_bot_killed_while_it_acknowledges_does_not_do_so_twice(
     tmp_path: Path, telegram: Telegram
 ) -> None:
     data_dir = tmp_path / "data"
-    vera = telegram.person("Vera")
-    message = vera.sends_voice(b"OggS" + bytes(200))
+    alpha = telegram.person("Alpha")
+    message = alpha.sends_voice(b"OggS" + bytes(200))
     # It is said in another thread than the recording is taken in, so both must have come.
     gate = telegram.faults.hold("sendMessage", after=True, arguments={"text": NO_WORKER})
     with bot_process(data_dir, telegram) as bot:
@@ -115,12 +115,15 @@ def test_ct10_a_bot_killed_while_it_acknowledges_does_not_do_so_twice(
     gate.let_go()
     with bot_process(data_dir, telegram) as bot, post(data_dir, telegram) as office:
         # Told of after the first one, would that be told of again.
-        boris = telegram.person("Boris")
-        boris.sends_voice(b"OggS" + bytes(200))
-        telegram.waits_for(lambda: NO_WORKER in boris.chat.texts, bot.log, 60)
+        beta = telegram.person("Beta")
+        beta.sends_voice(b"OggS" + bytes(200))
+        telegram.waits_for(lambda: NO_WORKER in beta.chat.texts, bot.log, 60)
         office.ends("Good morning.")
-        telegram.waits_for(lambda: "Good morning." in vera.chat.texts, bot.log, 60)
-    assert [answer.text for answer in vera.chat.answers_to(message)] == [NO_WORKER, "Good morning."]
+        telegram.waits_for(lambda: "Good morning." in alpha.chat.texts, bot.log, 60)
+    assert [answer.text for answer in alpha.chat.answers_to(message)] == [
+        NO_WORKER,
+        "Good morning.",
+    ]
 
 
 def test_p47_a_bot_killed_between_two_parts_leaves_what_was_sent_on_record(
@@ -128,13 +131,13 @@ def test_p47_a_bot_killed_between_two_parts_leaves_what_was_sent_on_record(
 ) -> None:
     data_dir = tmp_path / "data"
     with post(data_dir, telegram) as office:
-        vera = telegram.person("Vera")
-        vera.starts()
-        job = office.takes(vera.sends_voice(b"OggS"))
+        alpha = telegram.person("Alpha")
+        alpha.starts()
+        job = office.takes(alpha.sends_voice(b"OggS"))
         telegram.network.updates.clear()
         office.ends("A sentence of a long talk. " * 400)
         with bot_process(data_dir, telegram) as bot:
-            telegram.waits_for(lambda: len(vera.chat.texts) >= 1, bot.log)
+            telegram.waits_for(lambda: len(alpha.chat.texts) >= 1, bot.log)
             gate = telegram.faults.hold("sendMessage")
             gate.wait_reached()
             bot.kill()
@@ -188,7 +191,7 @@ def test_p24_what_is_owed_while_telegram_was_never_reached_is_intake_down(
 ) -> None:
     data_dir = tmp_path / "data"
     with post(data_dir, telegram) as office:
-        (job,) = owes(office, telegram, "Anna")
+        (job,) = owes(office, telegram, "Gamma")
         telegram.goes_down()
         with bot_process(data_dir, telegram, TELEGRAM__DELIVERY_WAIT="1") as bot:
             telegram.waits_for(
@@ -206,7 +209,7 @@ def test_p47_a_restart_within_the_wait_loses_no_reply(tmp_path: Path, telegram: 
         with bot_process(data_dir, telegram) as bot:
             telegram.waits_for(lambda: telegram.journal.calls("getUpdates"), bot.log, 60)
             bot.kill()
-        (job,) = owes(office, telegram, "Anna")
+        (job,) = owes(office, telegram, "Gamma")
         with bot_process(data_dir, telegram) as bot:
             telegram.waits_for(lambda: office.fate(job) == SENT, bot.log, 60)
 
@@ -217,7 +220,7 @@ def test_p44_a_bot_before_a_silent_telegram_stops_in_time(
 ) -> None:
     data_dir = tmp_path / "data"
     with post(data_dir, telegram) as office:
-        owes(office, telegram, "Anna")
+        owes(office, telegram, "Gamma")
         fault = telegram.faults.silence(method, times=None)
         more = {"TELEGRAM__REQUEST_TIMEOUT": "60", "SERVER__FORCE_SHUTDOWN_TIMEOUT": "3"}
         with bot_process(data_dir, telegram, **more) as bot:
@@ -235,10 +238,10 @@ def test_p29_ct08_the_canary_is_in_no_log_metric_or_database(
     data_dir, port = tmp_path / "data", free_port()
     secret = telegram.token.split(":")[SECRET_PART]
     with post(data_dir, telegram) as office:
-        jobs = owes(office, telegram, "Anna", "Boris", "Clara")
-        vera = telegram.person("Vera")
-        vera.starts()
-        vera.sends_voice(b"OggS" + bytes(100))
+        jobs = owes(office, telegram, "Gamma", "Beta", "Delta")
+        alpha = telegram.person("Alpha")
+        alpha.starts()
+        alpha.sends_voice(b"OggS" + bytes(100))
         for order in ("page", "reset", "garbage", "cut_off", "silence", "flood"):
             getattr(telegram.faults, order)("sendMessage")
         # Each of these makes the bot pause for longer, so there are few of them.
@@ -272,7 +275,7 @@ def test_a_reply_that_the_owner_sends_again_goes_out_by_itself(
 ) -> None:
     data_dir = tmp_path / "data"
     with post(data_dir, telegram) as office:
-        (job,) = owes(office, telegram, "Anna")
+        (job,) = owes(office, telegram, "Gamma")
         telegram.faults.refuse(403, "Forbidden: bot was blocked by the user", "sendMessage")
         with bot_process(data_dir, telegram) as bot:
             telegram.waits_for(

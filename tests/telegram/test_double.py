@@ -32,10 +32,10 @@ def ask(telegram: Telegram) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def vera(telegram: Telegram) -> Person:
-    vera = telegram.person("Vera")
-    vera.starts()
-    return vera
+def alpha(telegram: Telegram) -> Person:
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    return alpha
 
 
 def keyboard(**button: object) -> dict[str, Any]:
@@ -117,19 +117,19 @@ def keyboard(**button: object) -> dict[str, Any]:
     ],
 )
 def test_a_message_that_the_original_would_not_send_is_refused_in_its_words(
-    telegram: Telegram, ask: Ask, vera: Person, arguments: dict[str, Any], description: str
+    telegram: Telegram, ask: Ask, alpha: Person, arguments: dict[str, Any], description: str
 ) -> None:
-    answer = ask("sendMessage", **({"chat_id": vera.id} | arguments))
+    answer = ask("sendMessage", **({"chat_id": alpha.id} | arguments))
     assert answer == {"ok": False, "error_code": 400, "description": description}
-    assert not vera.chat.from_bot
+    assert not alpha.chat.from_bot
     assert telegram.journal.refusals() == [f"sendMessage: {description}"]
 
 
-def test_a_message_is_kept_trimmed_and_without_its_marks(ask: Ask, vera: Person) -> None:
-    ask("sendMessage", chat_id=vera.id, text="\n  4096 " + "x" * 4089 + "  ")
-    ask("sendMessage", chat_id=vera.id, text="<b>a</b> &lt;", parse_mode="HTML")
-    ask("sendMessage", chat_id=vera.id, text=r"*a* _b_ `c` [d](e) f\.", parse_mode="MarkdownV2")
-    assert vera.chat.texts == ["4096 " + "x" * 4089, "a <", "a b c d f."]
+def test_a_message_is_kept_trimmed_and_without_its_marks(ask: Ask, alpha: Person) -> None:
+    ask("sendMessage", chat_id=alpha.id, text="\n  4096 " + "x" * 4089 + "  ")
+    ask("sendMessage", chat_id=alpha.id, text="<b>a</b> &lt;", parse_mode="HTML")
+    ask("sendMessage", chat_id=alpha.id, text=r"*a* _b_ `c` [d](e) f\.", parse_mode="MarkdownV2")
+    assert alpha.chat.texts == ["4096 " + "x" * 4089, "a <", "a b c d f."]
 
 
 @pytest.mark.parametrize(
@@ -153,69 +153,69 @@ def test_an_address_that_leads_nowhere_is_refused(
 
 @pytest.mark.parametrize("way", ["params", "data", "json", "files"])
 def test_arguments_come_in_every_way_that_the_original_reads(
-    telegram: Telegram, vera: Person, way: str
+    telegram: Telegram, alpha: Person, way: str
 ) -> None:
-    arguments: dict[str, Any] = {"chat_id": str(vera.id), "text": "Привет, мир"}
+    arguments: dict[str, Any] = {"chat_id": str(alpha.id), "text": "Привет, мир"}
     if way == "files":
         arguments = {name: (None, value) for name, value in arguments.items()}
     url = f"{telegram.api_url}/bot{telegram.token}/SENDMESSAGE"
     answer = requests.request("POST", url, **{way: arguments}, timeout=20).json()  # type: ignore[arg-type]
     assert answer["result"]["text"] == "Привет, мир"
-    assert vera.chat.texts == ["Привет, мир"]
+    assert alpha.chat.texts == ["Привет, мир"]
 
 
-def test_who_blocks_the_bot_is_written_to_no_more(ask: Ask, vera: Person) -> None:
-    sent = ask("sendMessage", chat_id=vera.id, text="x")["result"]["message_id"]
-    vera.blocks_bot()
+def test_who_blocks_the_bot_is_written_to_no_more(ask: Ask, alpha: Person) -> None:
+    sent = ask("sendMessage", chat_id=alpha.id, text="x")["result"]["message_id"]
+    alpha.blocks_bot()
     blocked = "403 Forbidden: bot was blocked by the user"
-    assert refusal(ask("sendMessage", chat_id=vera.id, text="y")) == blocked
-    assert refusal(ask("sendChatAction", chat_id=vera.id, action="typing")) == blocked
-    edit = {"chat_id": vera.id, "message_id": sent, "text": "y"}
+    assert refusal(ask("sendMessage", chat_id=alpha.id, text="y")) == blocked
+    assert refusal(ask("sendChatAction", chat_id=alpha.id, action="typing")) == blocked
+    edit = {"chat_id": alpha.id, "message_id": sent, "text": "y"}
     assert refusal(ask("editMessageText", **edit)) == blocked
-    assert ask("deleteMessage", chat_id=vera.id, message_id=vera.chat.from_bot[0].id)["ok"]
-    vera.unblocks_bot()
-    assert ask("sendMessage", chat_id=vera.id, text="y")["ok"]
-    vera.deletes_account()
-    gone = refusal(ask("sendMessage", chat_id=vera.id, text="z"))
+    assert ask("deleteMessage", chat_id=alpha.id, message_id=alpha.chat.from_bot[0].id)["ok"]
+    alpha.unblocks_bot()
+    assert ask("sendMessage", chat_id=alpha.id, text="y")["ok"]
+    alpha.deletes_account()
+    gone = refusal(ask("sendMessage", chat_id=alpha.id, text="z"))
     assert gone == "403 Forbidden: user is deactivated"
 
 
-def test_a_stranger_cannot_be_written_to(telegram: Telegram, ask: Ask, vera: Person) -> None:
-    boris = telegram.person("Boris")
-    send = {"chat_id": boris.id, "text": "x"}
+def test_a_stranger_cannot_be_written_to(telegram: Telegram, ask: Ask, alpha: Person) -> None:
+    beta = telegram.person("Beta")
+    send = {"chat_id": beta.id, "text": "x"}
     assert refusal(ask("sendMessage", **send)) == "400 Bad Request: chat not found"
-    group = telegram.group("Office", vera, boris)
-    group.adds_bot(vera, is_admin=True)
-    boris.says("hello", to=group)
+    group = telegram.group("Office", alpha, beta)
+    group.adds_bot(alpha, is_admin=True)
+    beta.says("hello", to=group)
     forbidden = "403 Forbidden: bot can't initiate conversation with a user"
     assert refusal(ask("sendMessage", **send)) == forbidden
-    boris.starts()
+    beta.starts()
     assert ask("sendMessage", **send)["ok"]
 
 
 def test_a_group_lets_the_bot_write_as_long_as_it_is_in(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    group = telegram.group("Office", vera)
+    group = telegram.group("Office", alpha)
     send = {"chat_id": group.id, "text": "x"}
     assert refusal(ask("sendMessage", **send)).endswith("not a member of the supergroup chat")
-    group.adds_bot(vera)
+    group.adds_bot(alpha)
     assert ask("sendMessage", **send)["ok"]
     group.mutes("text messages")
     rights = "400 Bad Request: not enough rights to send text messages to the chat"
     assert refusal(ask("sendMessage", **send)) == rights
-    group.promotes_bot(vera)
+    group.promotes_bot(alpha)
     assert ask("sendMessage", **send)["ok"]
-    group.kicks_bot(vera)
+    group.kicks_bot(alpha)
     assert refusal(ask("sendMessage", **send)).endswith("bot was kicked from the supergroup chat")
 
 
 def test_a_group_that_moved_tells_its_new_number(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    old = telegram.group("Office", vera, is_super=False)
-    old.adds_bot(vera)
-    new = old.becomes_supergroup(vera)
+    old = telegram.group("Office", alpha, is_super=False)
+    old.adds_bot(alpha)
+    new = old.becomes_supergroup(alpha)
     answer = ask("sendMessage", chat_id=old.id, text="x")
     assert answer["parameters"] == {"migrate_to_chat_id": new.id}
     assert refusal(answer) == ("400 Bad Request: group chat was upgraded to a supergroup chat")
@@ -226,17 +226,17 @@ def test_a_group_that_moved_tells_its_new_number(
 
 
 @pytest.fixture
-def forum(telegram: Telegram, vera: Person) -> PeopleGroup:
-    forum = telegram.group("Forum", vera, is_forum=True)
-    forum.adds_bot(vera, is_admin=True)
+def forum(telegram: Telegram, alpha: Person) -> PeopleGroup:
+    forum = telegram.group("Forum", alpha, is_forum=True)
+    forum.adds_bot(alpha, is_admin=True)
     return forum
 
 
 def test_topics_are_told_and_written_to_while_they_are_open(
-    ask: Ask, vera: Person, forum: PeopleGroup
+    ask: Ask, alpha: Person, forum: PeopleGroup
 ) -> None:
-    topic = forum.opens_topic("Voices", vera)
-    sent = vera.sends_voice(b"OggS", to=forum, topic=topic)
+    topic = forum.opens_topic("Voices", alpha)
+    sent = alpha.sends_voice(b"OggS", to=forum, topic=topic)
     told = ask("getUpdates")["result"][-1]["message"]
     assert (told["message_thread_id"], told["is_topic_message"]) == (topic, True)
     # The original tells of the topic's beginning as of a message that each of its own answers.
@@ -250,10 +250,10 @@ def test_topics_are_told_and_written_to_while_they_are_open(
     assert refusal(ask("sendMessage", **send)) == "400 Bad Request: message thread not found"
 
 
-def test_an_answer_to_a_deleted_message_needs_leave_to_stand_alone(ask: Ask, vera: Person) -> None:
-    sent = vera.sends_voice(b"OggS")
-    vera.deletes(sent)
-    send = {"chat_id": vera.id, "text": "x"}
+def test_an_answer_to_a_deleted_message_needs_leave_to_stand_alone(ask: Ask, alpha: Person) -> None:
+    sent = alpha.sends_voice(b"OggS")
+    alpha.deletes(sent)
+    send = {"chat_id": alpha.id, "text": "x"}
     reply = {"message_id": sent.id}
     assert refusal(ask("sendMessage", **send, reply_parameters=reply)) == f"400 {NO_REPLY}"
     reply["allow_sending_without_reply"] = True
@@ -261,73 +261,73 @@ def test_an_answer_to_a_deleted_message_needs_leave_to_stand_alone(ask: Ask, ver
     assert "reply_to_message" not in answer["result"]
 
 
-def test_an_edit_must_change_a_text_of_the_bots_that_stands(ask: Ask, vera: Person) -> None:
-    sent = ask("sendMessage", chat_id=vera.id, text="one")["result"]
-    edit = {"chat_id": vera.id, "message_id": sent["message_id"]}
+def test_an_edit_must_change_a_text_of_the_bots_that_stands(ask: Ask, alpha: Person) -> None:
+    sent = ask("sendMessage", chat_id=alpha.id, text="one")["result"]
+    edit = {"chat_id": alpha.id, "message_id": sent["message_id"]}
     same = refusal(ask("editMessageText", **edit, text=" one "))
     assert same.startswith("400 Bad Request: message is not modified: specified new message")
     buttons = keyboard(text="srt", callback_data="srt")
     assert ask("editMessageText", **edit, text="one", reply_markup=buttons)["ok"]
     assert ask("editMessageText", **edit, text="two")["ok"]
-    assert not vera.chat.from_bot[0].buttons
-    assert vera.chat.from_bot[0].was == ["one"]
+    assert not alpha.chat.from_bot[0].buttons
+    assert alpha.chat.from_bot[0].was == ["one"]
     too_long = refusal(ask("editMessageText", **edit, text="x" * 4097))
     assert too_long == "400 Bad Request: MESSAGE_TOO_LONG"
-    theirs = vera.says("mine").id
-    foreign = refusal(ask("editMessageText", chat_id=vera.id, message_id=theirs, text="x"))
+    theirs = alpha.says("mine").id
+    foreign = refusal(ask("editMessageText", chat_id=alpha.id, message_id=theirs, text="x"))
     assert foreign == "400 Bad Request: message can't be edited"
-    vera.deletes(vera.chat.from_bot[0])
+    alpha.deletes(alpha.chat.from_bot[0])
     gone = refusal(ask("editMessageText", **edit, text="three"))
     assert gone == "400 Bad Request: message to edit not found"
 
 
 def test_a_message_can_be_taken_back_for_two_days(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     numbers = [
-        ask("sendMessage", chat_id=vera.id, text=text)["result"]["message_id"] for text in "ab"
+        ask("sendMessage", chat_id=alpha.id, text=text)["result"]["message_id"] for text in "ab"
     ]
-    first, second = ({"chat_id": vera.id, "message_id": number} for number in numbers)
+    first, second = ({"chat_id": alpha.id, "message_id": number} for number in numbers)
     assert ask("deleteMessage", **first)["ok"]
     gone = refusal(ask("deleteMessage", **first))
     assert gone == "400 Bad Request: message to delete not found"
     telegram.clock.passes(hours=49)
     old = refusal(ask("deleteMessage", **second))
     assert old == "400 Bad Request: message can't be deleted for everyone"
-    nothing = refusal(ask("deleteMessage", chat_id=vera.id))
+    nothing = refusal(ask("deleteMessage", chat_id=alpha.id))
     assert nothing == "400 Bad Request: message identifier is not specified"
 
 
 def test_a_pressed_button_is_answered_once_and_soon(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     row = [{"text": label, "callback_data": f"do:{label}"} for label in ("srt", "txt")]
     buttons = {"inline_keyboard": [row]}
-    ask("sendMessage", chat_id=vera.id, text="x", reply_markup=buttons)
-    pressed = vera.presses(vera.chat.from_bot[0], "srt")
+    ask("sendMessage", chat_id=alpha.id, text="x", reply_markup=buttons)
+    pressed = alpha.presses(alpha.chat.from_bot[0], "srt")
     told = ask("getUpdates")["result"][-1]["callback_query"]
-    assert (told["data"], told["from"]["id"]) == ("do:srt", vera.id)
+    assert (told["data"], told["from"]["id"]) == ("do:srt", alpha.id)
     assert told["message"]["reply_markup"] == buttons
     assert ask("answerCallbackQuery", callback_query_id=told["id"], text="here")["ok"]
     assert pressed.answer == "here"
     again = ask("answerCallbackQuery", callback_query_id=told["id"])
     assert refusal(again) == f"400 {TOO_OLD}"
-    late = vera.presses(vera.chat.from_bot[0], "txt")
+    late = alpha.presses(alpha.chat.from_bot[0], "txt")
     telegram.clock.passes(seconds=61)
     assert refusal(ask("answerCallbackQuery", callback_query_id=late.id)) == f"400 {TOO_OLD}"
     with pytest.raises(AssertionError, match="no button 'doc' among"):
-        vera.presses(vera.chat.from_bot[0], "doc")
+        alpha.presses(alpha.chat.from_bot[0], "doc")
 
 
 def test_what_is_asked_of_chats_and_commands_is_answered_or_refused(
-    telegram: Telegram, ask: Ask, vera: Person, forum: PeopleGroup
+    telegram: Telegram, ask: Ask, alpha: Person, forum: PeopleGroup
 ) -> None:
     assert ask("getChat", chat_id=forum.id)["result"]["is_forum"] is True
-    keeper = ask("getChatMember", chat_id=forum.id, user_id=vera.id)["result"]
+    keeper = ask("getChatMember", chat_id=forum.id, user_id=alpha.id)["result"]
     assert keeper["status"] == "creator"
     nobody = refusal(ask("getChatMember", chat_id=forum.id, user_id="x"))
     assert nobody == "400 Bad Request: invalid user_id specified"
-    action = refusal(ask("sendChatAction", chat_id=vera.id, action="dancing"))
+    action = refusal(ask("sendChatAction", chat_id=alpha.id, action="dancing"))
     assert action == "400 Bad Request: wrong parameter action in request"
     commands = [{"command": "help", "description": "How"}]
     assert ask("setMyCommands", commands=commands, language_code="ru")["ok"]
@@ -335,7 +335,7 @@ def test_what_is_asked_of_chats_and_commands_is_answered_or_refused(
     wrong = [{"command": "Help me", "description": "How"}]
     assert refusal(ask("setMyCommands", commands=wrong)).endswith("BOT_COMMAND_INVALID")
     assert refusal(ask("setMyCommands", commands=[{"command": "x"}])).endswith('"description"')
-    assert refusal(ask("leaveChat", chat_id=vera.id)).startswith("400 Bad Request: can't leave")
+    assert refusal(ask("leaveChat", chat_id=alpha.id)).startswith("400 Bad Request: can't leave")
     assert ask("leaveChat", chat_id=forum.id)["ok"]
     left = ask("getUpdates")["result"][-1]["my_chat_member"]
     assert left["new_chat_member"]["status"] == "left"
@@ -343,18 +343,18 @@ def test_what_is_asked_of_chats_and_commands_is_answered_or_refused(
 
 
 def test_the_limits_are_kept_when_they_are_switched_on(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     telegram.limits.is_on = True
-    send = {"chat_id": vera.id, "text": "x"}
+    send = {"chat_id": alpha.id, "text": "x"}
     assert ask("sendMessage", **send)["ok"]
     answer = ask("sendMessage", **send)
     assert answer["parameters"] == {"retry_after": 1}
     assert refusal(answer) == "429 Too Many Requests: retry after 1"
     ask("sendMessage", **send)
     assert len(telegram.journal.impatient()) == 1
-    group = telegram.group("Office", vera)
-    group.adds_bot(vera)
+    group = telegram.group("Office", alpha)
+    group.adds_bot(alpha)
     for _ in range(20):
         telegram.clock.passes(seconds=1)
         assert ask("sendMessage", chat_id=group.id, text="x")["ok"]
@@ -382,16 +382,16 @@ def test_a_bot_logs_out_and_is_closed_as_before_a_move(telegram: Telegram, ask: 
     assert refusal(ask("getMe")) == "401 Unauthorized"
 
 
-def test_many_ask_at_once_and_each_gets_its_own(telegram: Telegram, vera: Person) -> None:
+def test_many_ask_at_once_and_each_gets_its_own(telegram: Telegram, alpha: Person) -> None:
     url = f"{telegram.api_url}/bot{telegram.token}/sendMessage"
 
     def send(number: int) -> None:
-        requests.post(url, json={"chat_id": vera.id, "text": str(number)}, timeout=20)
+        requests.post(url, json={"chat_id": alpha.id, "text": str(number)}, timeout=20)
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(map(int, vera.chat.texts)) == list(range(20))
+    assert sorted(map(int, alpha.chat.texts)) == list(range(20))
     assert len(telegram.journal.done("sendMessage")) == 20

@@ -31,84 +31,86 @@ def ask(telegram: Telegram) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def vera(telegram: Telegram) -> Person:
-    vera = telegram.person("Vera")
-    vera.starts()
-    return vera
+def alpha(telegram: Telegram) -> Person:
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    return alpha
 
 
-def send(telegram: Telegram, vera: Person, seconds: float = 20) -> requests.Response:
+def send(telegram: Telegram, alpha: Person, seconds: float = 20) -> requests.Response:
     url = f"{telegram.api_url}/bot{telegram.token}/sendMessage"
-    return requests.post(url, data={"chat_id": vera.id, "text": "x"}, timeout=seconds)
+    return requests.post(url, data={"chat_id": alpha.id, "text": "x"}, timeout=seconds)
 
 
-def test_q25_each_fault_comes_as_often_as_it_was_ordered(telegram: Telegram, vera: Person) -> None:
+def test_q25_each_fault_comes_as_often_as_it_was_ordered(telegram: Telegram, alpha: Person) -> None:
     faults = telegram.faults
     faults.silence("sendMessage")
     with pytest.raises(requests.ReadTimeout):
-        send(telegram, vera, 0.2)
+        send(telegram, alpha, 0.2)
     faults.reset("sendMessage")
     with pytest.raises(requests.ConnectionError):
-        send(telegram, vera)
+        send(telegram, alpha)
     faults.page("sendMessage", times=2, status=503)
     for _ in range(2):
-        answer = send(telegram, vera)
+        answer = send(telegram, alpha)
         assert answer.status_code == 503
         assert answer.text.startswith("<html>")
     faults.garbage("sendMessage")
     with pytest.raises(requests.JSONDecodeError):
-        send(telegram, vera).json()
+        send(telegram, alpha).json()
     faults.flood("*", retry_after=7)
-    answer = send(telegram, vera)
+    answer = send(telegram, alpha)
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
     assert answer.json()["parameters"] == {"retry_after": 7}
     faults.refuse(403, "Forbidden: bot was blocked by the user", "sendMessage")
-    assert send(telegram, vera).json()["error_code"] == 403
-    assert not vera.chat.from_bot
-    assert send(telegram, vera).ok
+    assert send(telegram, alpha).json()["error_code"] == 403
+    assert not alpha.chat.from_bot
+    assert send(telegram, alpha).ok
     names = [call.fault for call in telegram.journal.calls("sendMessage")]
     assert names == ["silence", "reset", "page", "page", "garbage", "flood", "refuse", None]
 
 
 def test_q25_an_answer_that_gets_lost_leaves_what_was_done(
-    telegram: Telegram, vera: Person
+    telegram: Telegram, alpha: Person
 ) -> None:
     faults = telegram.faults
     faults.reset("sendMessage", after=True)
     with pytest.raises(requests.ConnectionError):
-        send(telegram, vera)
+        send(telegram, alpha)
     faults.cut_off("sendMessage", at=20)
     with pytest.raises(requests.exceptions.ChunkedEncodingError):
-        send(telegram, vera)
+        send(telegram, alpha)
     faults.silence("sendMessage", after=True)
     with pytest.raises(requests.ReadTimeout):
-        send(telegram, vera, 0.2)
+        send(telegram, alpha, 0.2)
     faults.page("sendMessage", after=True)
-    assert send(telegram, vera).status_code == 502
-    assert len(vera.chat.from_bot) == 4
+    assert send(telegram, alpha).status_code == 502
+    assert len(alpha.chat.from_bot) == 4
 
 
 def test_q25_a_dripping_answer_outlasts_the_patience_between_two_bytes(
-    telegram: Telegram, vera: Person
+    telegram: Telegram, alpha: Person
 ) -> None:
     telegram.faults.drip("sendMessage", seconds_a_byte=0.02)
     began = time.monotonic()
-    assert send(telegram, vera, 1).json()["ok"]
+    assert send(telegram, alpha, 1).json()["ok"]
     assert time.monotonic() - began > 1
 
 
-def test_a_fault_may_be_meant_for_one_chat_and_called_off(telegram: Telegram, vera: Person) -> None:
-    boris = telegram.person("Boris")
-    boris.starts()
-    fault = telegram.faults.page("sendMessage", times=None, arguments={"chat_id": str(boris.id)})
-    assert send(telegram, vera).ok
-    assert [send(telegram, boris).status_code for _ in range(3)] == [502] * 3
+def test_a_fault_may_be_meant_for_one_chat_and_called_off(
+    telegram: Telegram, alpha: Person
+) -> None:
+    beta = telegram.person("Beta")
+    beta.starts()
+    fault = telegram.faults.page("sendMessage", times=None, arguments={"chat_id": str(beta.id)})
+    assert send(telegram, alpha).ok
+    assert [send(telegram, beta).status_code for _ in range(3)] == [502] * 3
     telegram.faults.call_off(fault)
-    assert send(telegram, boris).ok
+    assert send(telegram, beta).ok
 
 
 def test_updates_whose_answer_was_lost_come_again(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     telegram.faults.reset("getUpdates", after=True)
     with pytest.raises(requests.ConnectionError):
@@ -118,37 +120,37 @@ def test_updates_whose_answer_was_lost_come_again(
 
 
 def test_a_client_that_is_killed_at_the_gate_has_sent_or_not_as_one_wants(
-    telegram: Telegram, vera: Person
+    telegram: Telegram, alpha: Person
 ) -> None:
     script = "import sys, requests; requests.post(sys.argv[1], data={'text': 'x'})"
-    url = f"{telegram.api_url}/bot{telegram.token}/sendMessage?chat_id={vera.id}"
+    url = f"{telegram.api_url}/bot{telegram.token}/sendMessage?chat_id={alpha.id}"
     for after in (False, True):
         gate = telegram.faults.hold("sendMessage", after=after)
         with subprocess.Popen([sys.executable, "-c", script, url]) as client:
             gate.wait_reached()
-            assert len(vera.chat.from_bot) == after
+            assert len(alpha.chat.from_bot) == after
             client.kill()
         if after:
             gate.let_go()
 
 
-def test_a_server_that_goes_down_refuses_and_remembers(telegram: Telegram, vera: Person) -> None:
-    assert send(telegram, vera).ok
+def test_a_server_that_goes_down_refuses_and_remembers(telegram: Telegram, alpha: Person) -> None:
+    assert send(telegram, alpha).ok
     telegram.goes_down()
     with pytest.raises(requests.ConnectionError):
-        send(telegram, vera)
-    vera.says("are you there?")
+        send(telegram, alpha)
+    alpha.says("are you there?")
     telegram.comes_up()
     with asking(telegram) as ask:
         assert len(ask("getUpdates")["result"]) == 2
-    assert vera.chat.texts == ["x"]
+    assert alpha.chat.texts == ["x"]
 
 
 def test_hasty_clients_are_made_to_wait_as_the_original_does() -> None:
     with Telegram() as telegram, asking(telegram) as ask:
-        vera = telegram.person()
-        vera.says("one")
-        vera.says("two")
+        alpha = telegram.person()
+        alpha.says("one")
+        alpha.says("two")
         assert len(ask("getUpdates", limit=10)["result"]) == 2
         # The same offset again at once: one at a time.
         assert len(ask("getUpdates", limit=10)["result"]) == 1
@@ -171,46 +173,46 @@ def bot(telegram: Telegram, monkeypatch: pytest.MonkeyPatch) -> Iterator[telebot
 
 
 def test_the_library_polls_fetches_answers_and_edits(
-    telegram: Telegram, bot: telebot.TeleBot, vera: Person
+    telegram: Telegram, bot: telebot.TeleBot, alpha: Person
 ) -> None:
     assert bot.get_me().username == "scribe_bot"
-    sent = vera.sends_voice(SPEECH, caption="to the point")
+    sent = alpha.sends_voice(SPEECH, caption="to the point")
     start, told = (update.message for update in bot.get_updates())
     assert start.text == "/start"
     assert told.voice.file_size == SPEECH.stat().st_size
     path = bot.get_file(told.voice.file_id).file_path
     assert bot.download_file(path) == SPEECH.read_bytes()
     reply = types.ReplyParameters(sent.id, allow_sending_without_reply=True)
-    answer = bot.send_message(vera.id, "taken", reply_parameters=reply)
+    answer = bot.send_message(alpha.id, "taken", reply_parameters=reply)
     buttons = types.InlineKeyboardMarkup([[types.InlineKeyboardButton("srt", callback_data="srt")]])
-    bot.edit_message_text("the text", vera.id, answer.message_id, reply_markup=buttons)
-    [shown] = vera.chat.answers_to(sent)
+    bot.edit_message_text("the text", alpha.id, answer.message_id, reply_markup=buttons)
+    [shown] = alpha.chat.answers_to(sent)
     assert (shown.text, shown.buttons, shown.was) == ("the text", ["srt"], ["taken"])
-    pressed = vera.presses(shown, "srt")
+    pressed = alpha.presses(shown, "srt")
     [update] = bot.get_updates(offset=telegram.network.updates.pending()[-1].id)
     bot.answer_callback_query(update.callback_query.id, "here it is")
     assert pressed.answer == "here it is"
-    bot.send_chat_action(vera.id, "upload_document")
+    bot.send_chat_action(alpha.id, "upload_document")
     with SPEECH.open("rb") as document:
-        bot.send_document(vera.id, document, visible_file_name="speech.srt", caption="srt")
-    assert vera.chat.from_bot[-1].data == SPEECH.read_bytes()
-    assert vera.chat.actions == ["upload_document"]
-    bot.delete_message(vera.id, answer.message_id)
-    assert [message.media for message in vera.chat.from_bot] == ["document"]
+        bot.send_document(alpha.id, document, visible_file_name="speech.srt", caption="srt")
+    assert alpha.chat.from_bot[-1].data == SPEECH.read_bytes()
+    assert alpha.chat.actions == ["upload_document"]
+    bot.delete_message(alpha.id, answer.message_id)
+    assert [message.media for message in alpha.chat.from_bot] == ["document"]
     bot.set_my_commands([types.BotCommand("help", "How")], language_code="ru")
     assert [command.command for command in bot.get_my_commands(language_code="ru")] == ["help"]
     assert telegram.journal.refusals() == []
 
 
 def test_the_library_understands_the_refusals(
-    telegram: Telegram, bot: telebot.TeleBot, vera: Person
+    telegram: Telegram, bot: telebot.TeleBot, alpha: Person
 ) -> None:
     with pytest.raises(apihelper.ApiTelegramException) as refused:
-        bot.send_message(vera.id, "x" * 4097)
+        bot.send_message(alpha.id, "x" * 4097)
     assert refused.value.description == "Bad Request: message is too long"
     telegram.faults.flood("sendMessage", retry_after=5)
     with pytest.raises(apihelper.ApiTelegramException) as busy:
-        bot.send_message(vera.id, "x")
+        bot.send_message(alpha.id, "x")
     assert busy.value.result_json["parameters"] == {"retry_after": 5}
     telegram.faults.page("getMe")
     with pytest.raises(apihelper.ApiHTTPException):
@@ -221,7 +223,7 @@ def test_the_library_understands_the_refusals(
 
 
 def test_the_librarys_own_loop_sees_every_message_once(
-    telegram: Telegram, bot: telebot.TeleBot, vera: Person
+    telegram: Telegram, bot: telebot.TeleBot, alpha: Person
 ) -> None:
     seen: list[str] = []
 
@@ -232,14 +234,14 @@ def test_the_librarys_own_loop_sees_every_message_once(
         if len(seen) == 3:
             bot.stop_polling()
 
-    vera.sends_voice(b"OggS")
-    vera.sends_video_note(b"ftyp")
+    alpha.sends_voice(b"OggS")
+    alpha.sends_video_note(b"ftyp")
     bot.polling(non_stop=False, interval=0, timeout=5, long_polling_timeout=2)
-    assert seen == vera.chat.texts == ["text", "voice", "video_note"]
+    assert seen == alpha.chat.texts == ["text", "voice", "video_note"]
 
 
 def test_the_double_runs_as_a_process_of_its_own() -> None:
-    command = [sys.executable, "-m", "tests.telegram.double", "--name", "Vera"]
+    command = [sys.executable, "-m", "tests.telegram.double", "--name", "Alpha"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=SPEECH.parents[2]
     ) as double:
@@ -255,6 +257,6 @@ def test_the_double_runs_as_a_process_of_its_own() -> None:
         reply = {"chat_id": message["chat"]["id"], "text": "heard"}
         assert requests.post(f"{url}/sendMessage", json=reply, timeout=20).ok
         said, _ = double.communicate("show\nquit\n", timeout=20)
-    assert "Vera: voice by hand" in said
+    assert "Alpha: voice by hand" in said
     assert "bot:  heard" in said
     assert double.returncode == 0

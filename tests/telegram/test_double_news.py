@@ -33,8 +33,8 @@ def ask(telegram: Telegram) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def vera(telegram: Telegram) -> Person:
-    return telegram.person("Vera", language="ru")
+def alpha(telegram: Telegram) -> Person:
+    return telegram.person("Alpha", language="ru")
 
 
 def news(ask: Ask, **arguments: Any) -> Sequence[dict[str, Any]]:
@@ -48,9 +48,9 @@ def messages(ask: Ask) -> Sequence[dict[str, Any]]:
     return [next(v for k, v in update.items() if k != "update_id") for update in news(ask)]
 
 
-def test_updates_come_again_until_an_offset_confirms_them(ask: Ask, vera: Person) -> None:
+def test_updates_come_again_until_an_offset_confirms_them(ask: Ask, alpha: Person) -> None:
     for text in ("one", "two", "three"):
-        vera.says(text)
+        alpha.says(text)
     first, second, third = news(ask)
     assert third["update_id"] == first["update_id"] + 2
     assert news(ask) == [first, second, third]
@@ -63,34 +63,34 @@ def test_updates_come_again_until_an_offset_confirms_them(ask: Ask, vera: Person
 
 
 def test_an_offset_of_another_numbering_confirms_nothing(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    vera.says("one")
+    alpha.says("one")
     [update] = news(ask)
     assert news(ask, offset=update["update_id"] + 1000) == [update]
     news(ask, offset=update["update_id"] + 1)
     telegram.network.updates.renumber(5)
-    vera.says("two")
+    alpha.says("two")
     assert [found["update_id"] for found in news(ask, offset=update["update_id"] + 1)] == [5]
 
 
 def test_an_update_is_kept_for_a_day_and_a_pressed_button_for_minutes(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    vera.says("one")
+    alpha.says("one")
     button = {"text": "srt", "callback_data": "srt"}
-    ask("sendMessage", chat_id=vera.id, text="x", reply_markup={"inline_keyboard": [[button]]})
-    vera.presses(vera.chat.from_bot[0], "srt")
+    ask("sendMessage", chat_id=alpha.id, text="x", reply_markup={"inline_keyboard": [[button]]})
+    alpha.presses(alpha.chat.from_bot[0], "srt")
     telegram.clock.passes(seconds=DAY - 60)
     assert [found["text"] for found in messages(ask)] == ["one"]
     telegram.clock.passes(seconds=61)
     assert messages(ask) == []
 
 
-def test_a_poll_waits_for_what_comes(telegram: Telegram, ask: Ask, vera: Person) -> None:
+def test_a_poll_waits_for_what_comes(telegram: Telegram, ask: Ask, alpha: Person) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(news, ask, timeout=20)
-        vera.says("one")
+        alpha.says("one")
         assert [update["message"]["text"] for update in waiting.result(10)] == ["one"]
     [update] = news(ask)
     assert news(ask, offset=update["update_id"] + 1, timeout=1) == []
@@ -111,21 +111,21 @@ def test_a_second_poller_ends_the_first_one_with_a_conflict(telegram: Telegram) 
     assert [list(update) for update in won["result"]] == [["update_id", "poll"]]
 
 
-def test_only_what_was_asked_for_is_told(ask: Ask, vera: Person) -> None:
+def test_only_what_was_asked_for_is_told(ask: Ask, alpha: Person) -> None:
     news(ask, allowed_updates=["channel_post"])
-    vera.says("one")
+    alpha.says("one")
     assert news(ask, allowed_updates=[]) == []
-    vera.says("two")
+    alpha.says("two")
     assert [message["text"] for message in messages(ask)] == ["two"]
 
 
-def test_each_kind_of_recording_is_told_as_telegram_tells_it(ask: Ask, vera: Person) -> None:
-    vera.sends_voice(b"OggS", seconds=7, caption="note")
-    vera.sends_audio(b"ID3", "song.mp3", size=123)
-    vera.sends_video(b"ftyp", "film.mp4")
-    vera.sends_video_note(b"ftyp")
-    vera.sends_document(b"RIFF", "", media_type="")
-    vera.sends_photo()
+def test_each_kind_of_recording_is_told_as_telegram_tells_it(ask: Ask, alpha: Person) -> None:
+    alpha.sends_voice(b"OggS", seconds=7, caption="note")
+    alpha.sends_audio(b"ID3", "song.mp3", size=123)
+    alpha.sends_video(b"ftyp", "film.mp4")
+    alpha.sends_video_note(b"ftyp")
+    alpha.sends_document(b"RIFF", "", media_type="")
+    alpha.sends_photo()
     voice, audio, video, note, document, photo = messages(ask)
     assert voice["from"]["language_code"] == "ru"
     assert (voice["voice"]["duration"], voice["caption"]) == (7, "note")
@@ -136,24 +136,24 @@ def test_each_kind_of_recording_is_told_as_telegram_tells_it(ask: Ask, vera: Per
     assert photo["photo"][0]["file_id"]
 
 
-def test_an_album_is_messages_of_one_group(ask: Ask, vera: Person) -> None:
-    vera.sends_album([b"ID3a", b"ID3b", b"ID3c"], captions=["all of them"])
+def test_an_album_is_messages_of_one_group(ask: Ask, alpha: Person) -> None:
+    alpha.sends_album([b"ID3a", b"ID3b", b"ID3c"], captions=["all of them"])
     found = messages(ask)
     assert len({message["media_group_id"] for message in found}) == 1
     assert [message.get("caption") for message in found] == ["all of them", None, None]
 
 
-def test_a_forward_tells_whose_it_was(telegram: Telegram, ask: Ask, vera: Person) -> None:
-    boris = telegram.person("Boris")
-    for source in (boris, telegram.channel("News"), "Nobody"):
-        vera.sends_voice(b"OggS", forwarded_from=source)
+def test_a_forward_tells_whose_it_was(telegram: Telegram, ask: Ask, alpha: Person) -> None:
+    beta = telegram.person("Beta")
+    for source in (beta, telegram.channel("News"), "Nobody"):
+        alpha.sends_voice(b"OggS", forwarded_from=source)
     kinds = [message["forward_origin"]["type"] for message in messages(ask)]
     assert kinds == ["user", "channel", "hidden_user"]
 
 
-def test_a_caption_that_is_edited_comes_as_an_edit(ask: Ask, vera: Person) -> None:
-    sent = vera.sends_voice(b"OggS", caption="a")
-    vera.edits(sent, "b")
+def test_a_caption_that_is_edited_comes_as_an_edit(ask: Ask, alpha: Person) -> None:
+    sent = alpha.sends_voice(b"OggS", caption="a")
+    alpha.edits(sent, "b")
     first, second = news(ask)
     assert first["message"]["caption"] == "a"
     assert second["edited_message"]["caption"] == "b"
@@ -161,26 +161,26 @@ def test_a_caption_that_is_edited_comes_as_an_edit(ask: Ask, vera: Person) -> No
 
 
 def test_a_group_shows_a_bot_in_privacy_mode_what_is_meant_for_it(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    group = telegram.group("Office", vera)
-    vera.says("before", to=group)
-    group.adds_bot(vera)
+    group = telegram.group("Office", alpha)
+    alpha.says("before", to=group)
+    group.adds_bot(alpha)
     assert [list(update)[1] for update in news(ask)] == ["my_chat_member", "message"]
     telegram.network.updates.clear()
-    sent = vera.sends_voice(b"OggS", to=group)
-    vera.says("/text@other_bot", to=group, replying=sent)
+    sent = alpha.sends_voice(b"OggS", to=group)
+    alpha.says("/text@other_bot", to=group, replying=sent)
     assert messages(ask) == []
-    vera.says("/text", to=group, replying=sent)
-    vera.says("hey @scribe_bot", to=group)
+    alpha.says("/text", to=group, replying=sent)
+    alpha.says("hey @scribe_bot", to=group)
     answer = ask("sendMessage", chat_id=group.id, text="yes?")["result"]
-    vera.says("never mind", to=group, replying=group.messages[answer["message_id"]])
+    alpha.says("never mind", to=group, replying=group.messages[answer["message_id"]])
     command, mention, reply = messages(ask)
     assert command["reply_to_message"]["voice"]
     # Without topics the answers to a message make a thread, and that is no topic.
     assert (command["message_thread_id"], "is_topic_message" in command) == (sent.id, False)
     assert (mention["text"], reply["text"]) == ("hey @scribe_bot", "never mind")
-    group.promotes_bot(vera)
+    group.promotes_bot(alpha)
     group.sends_voice(b"OggS")
     anonymous = messages(ask)[-1]
     assert anonymous["sender_chat"]["id"] == group.id
@@ -188,12 +188,12 @@ def test_a_group_shows_a_bot_in_privacy_mode_what_is_meant_for_it(
 
 
 def test_a_channel_tells_its_posts_to_an_administrator(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     channel = telegram.channel("News")
     channel.sends_voice(b"OggS")
     assert messages(ask) == []
-    channel.adds_bot(vera, is_admin=True)
+    channel.adds_bot(alpha, is_admin=True)
     post = channel.sends_voice(b"OggS")
     told = news(ask)[-1]["channel_post"]
     assert told["sender_chat"]["id"] == channel.id
@@ -203,11 +203,11 @@ def test_a_channel_tells_its_posts_to_an_administrator(
 
 
 def test_a_file_is_fetched_by_a_link_that_ends(
-    telegram: Telegram, ask: Ask, vera: Person, tmp_path: Path
+    telegram: Telegram, ask: Ask, alpha: Person, tmp_path: Path
 ) -> None:
     recording = tmp_path / "speech.ogg"
     recording.write_bytes(b"OggS" * 1000)
-    vera.sends_voice(recording)
+    alpha.sends_voice(recording)
     file = messages(ask)[0]["voice"]
     assert refusal(ask("getFile", file_id="x")) == "400 Bad Request: invalid file_id"
     assert refusal(ask("getFile")) == "400 Bad Request: file_id not specified"
@@ -221,10 +221,10 @@ def test_a_file_is_fetched_by_a_link_that_ends(
 
 
 def test_ct01_a_large_file_is_given_by_a_server_of_ones_own_alone(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
     for size in (20 * MEGABYTES, 20 * MEGABYTES + 1):
-        vera.sends_document(b"RIFF", size=size)
+        alpha.sends_document(b"RIFF", size=size)
     small, large = (message["document"]["file_id"] for message in messages(ask))
     assert ask("getFile", file_id=small)["ok"]
     assert refusal(ask("getFile", file_id=large)) == "400 Bad Request: file is too big"
@@ -245,13 +245,13 @@ def test_ct01_a_large_file_is_given_by_a_server_of_ones_own_alone(
 
 
 def test_a_document_of_the_bots_keeps_its_name_and_bytes(
-    telegram: Telegram, ask: Ask, vera: Person
+    telegram: Telegram, ask: Ask, alpha: Person
 ) -> None:
-    vera.starts()
+    alpha.starts()
     url = f"{telegram.api_url}/bot{telegram.token}/sendDocument"
 
     def send(files: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-        data = {"chat_id": vera.id} | arguments
+        data = {"chat_id": alpha.id} | arguments
         said: dict[str, Any] = requests.post(url, data=data, files=files, timeout=20).json()
         return said
 
@@ -259,8 +259,8 @@ def test_a_document_of_the_bots_keeps_its_name_and_bytes(
     assert sent["result"]["document"]["file_name"] == "Речь.txt"
     assert send({"f": ("a.txt", b"x")}, document="attach://f")["ok"]
     file_id = sent["result"]["document"]["file_id"]
-    assert ask("sendDocument", chat_id=vera.id, document=file_id)["ok"]
-    shown = vera.chat.from_bot
+    assert ask("sendDocument", chat_id=alpha.id, document=file_id)["ok"]
+    shown = alpha.chat.from_bot
     assert [message.file_name for message in shown] == ["Речь.txt", "a.txt", ""]
     assert (shown[0].text, shown[0].data) == ("all", "текст".encode())
     none = refusal(send({}))
@@ -269,7 +269,7 @@ def test_a_document_of_the_bots_keeps_its_name_and_bytes(
     assert empty == "400 Bad Request: file must be non-empty"
     long = refusal(send({"document": ("a.txt", b"x")}, caption="x" * 1025))
     assert long == "400 Bad Request: message caption is too long"
-    unknown = refusal(ask("sendDocument", chat_id=vera.id, document="BQAC"))
+    unknown = refusal(ask("sendDocument", chat_id=alpha.id, document="BQAC"))
     assert unknown == "400 Bad Request: wrong file identifier/HTTP URL specified"
 
 
@@ -318,12 +318,12 @@ def test_a_webhook_is_brought_each_update_in_order_until_it_takes_it() -> None:
         asking(telegram) as ask,
         listening(answer) as url,
     ):
-        vera = telegram.person()
-        vera.says("one")
+        alpha = telegram.person()
+        alpha.says("one")
         set_to = {"url": url, "secret_token": "s3cret_", "allowed_updates": ["message"]}
         assert ask("setWebhook", **set_to)["description"] == "Webhook was set"
-        vera.says("two")
-        telegram.waits_for(lambda: vera.chat.texts == ["one", "two"], "both were answered")
+        alpha.says("two")
+        telegram.waits_for(lambda: alpha.chat.texts == ["one", "two"], "both were answered")
         assert seen == [("one", "s3cret_")] * 4 + [("two", "s3cret_")]
         assert refusal(ask("getUpdates")).startswith(
             "409 Conflict: can't use getUpdates method while webhook is active"
@@ -332,7 +332,7 @@ def test_a_webhook_is_brought_each_update_in_order_until_it_takes_it() -> None:
         assert (told["url"], told["pending_update_count"]) == (url, 0)
         assert told["last_error_message"].startswith("Wrong response from the webhook: 500")
         assert ask("deleteWebhook")["description"] == "Webhook was deleted"
-        vera.says("three")
+        alpha.says("three")
         assert [update["message"]["text"] for update in news(ask)] == ["three"]
         assert ask("deleteWebhook", drop_pending_updates=True)["ok"]
         assert news(ask) == []

@@ -28,13 +28,13 @@ def office(tmp_path: Path, telegram: Telegram) -> Iterator[Post]:
 def test_the_text_comes_as_a_reply_to_its_recording_with_its_forms(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    message = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    message = alpha.sends_voice(b"OggS")
     job = office.takes(message)
     office.ends("Good morning.")
     office.sends()
-    (answer,) = vera.chat.answers_to(message)
+    (answer,) = alpha.chat.answers_to(message)
     assert answer.text == "Good morning."
     assert answer.buttons == ["srt", "txt"]
     assert office.fate(job) == SENT
@@ -43,30 +43,30 @@ def test_the_text_comes_as_a_reply_to_its_recording_with_its_forms(
 def test_ct02_a_long_text_comes_in_parts_and_nothing_is_lost(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    message = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    message = alpha.sends_voice(b"OggS")
     office.takes(message)
     text = (SENTENCE * 500).strip()
     office.ends(text)
     office.sends()
     parts = [call.arguments["text"] for call in telegram.journal.done("sendMessage")]
     assert "".join(parts) == text
-    assert len(vera.chat.answers_to(message)) == len(parts) == 8
-    assert [bool(answer.buttons) for answer in vera.chat.from_bot] == [False] * 7 + [True]
+    assert len(alpha.chat.answers_to(message)) == len(parts) == 8
+    assert [bool(answer.buttons) for answer in alpha.chat.from_bot] == [False] * 7 + [True]
 
 
 def test_ct02_a_very_long_text_comes_as_a_file_with_its_first_lines(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    message = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    message = alpha.sends_voice(b"OggS")
     office.takes(message)
     text = (SENTENCE * 1000).strip()
     office.ends(text)
     office.sends()
-    (answer,) = vera.chat.answers_to(message)
+    (answer,) = alpha.chat.answers_to(message)
     assert answer.file_name == "talk.txt"
     assert answer.data == (text + "\n").encode()
     assert text.startswith(answer.text.removesuffix(" …"))
@@ -80,36 +80,36 @@ def test_ct02_a_very_long_text_comes_as_a_file_with_its_first_lines(
 def test_ct04_marks_of_a_text_arrive_as_they_are(
     office: Post, telegram: Telegram, text: str
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.ends(text)
     office.sends()
-    assert vera.chat.texts == [text]
+    assert alpha.chat.texts == [text]
     assert not any("parse_mode" in call.arguments for call in telegram.journal.calls())
 
 
 def test_silence_is_said_in_words(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera", language="ru")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"), language="ru")
+    alpha = telegram.person("Alpha", language="ru")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"), language="ru")
     office.ends("")
     office.sends()
-    assert vera.chat.texts == ["Речи в этой записи не нашлось."]
+    assert alpha.chat.texts == ["Речи в этой записи не нашлось."]
 
 
 def test_a_failure_tells_what_to_do_and_offers_what_may_help(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    first, second = vera.sends_voice(b"OggS"), vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    first, second = alpha.sends_voice(b"OggS"), alpha.sends_voice(b"OggS")
     office.takes(first)
     cancelled = office.takes(second)
     office.fails("no_audio_track")
     office.house.queue.cancel(cancelled.id, cancelled.created)
     office.sends()
-    (verdict,), (end,) = vera.chat.answers_to(first), vera.chat.answers_to(second)
+    (verdict,), (end,) = alpha.chat.answers_to(first), alpha.chat.answers_to(second)
     assert "has no sound" in verdict.text
     # The verdict was on the recording: again, it would end alike.
     assert not verdict.buttons
@@ -120,39 +120,39 @@ def test_a_failure_tells_what_to_do_and_offers_what_may_help(
 def test_ct06_who_blocked_the_bot_is_not_tried_again_and_others_get_theirs(
     office: Post, telegram: Telegram, caplog: pytest.LogCaptureFixture
 ) -> None:
-    anna, boris = telegram.person("Anna"), telegram.person("Boris")
+    gamma, beta = telegram.person("Gamma"), telegram.person("Beta")
     jobs = []
-    for person in (anna, boris, anna, boris):
+    for person in (gamma, beta, gamma, beta):
         if not person.chat.shown:
             person.starts()
         jobs.append(office.takes(person.sends_voice(b"OggS")))
-    anna.blocks_bot()
+    gamma.blocks_bot()
     for _ in jobs:
         office.ends("Good morning.")
     office.sends()
     assert [office.fate(job) for job in jobs] == [REJECTED, SENT, REJECTED, SENT]
-    assert len(boris.chat.texts) == 2
+    assert len(beta.chat.texts) == 2
     assert len(telegram.journal.calls("sendMessage")) == 4
     assert all(record.levelno == logging.WARNING for record in caplog.records)
     assert office.house.queue.transcript(jobs[0].id)
     # The owner, not /start, has it sent again.
-    anna.unblocks_bot()
-    anna.starts()
+    gamma.unblocks_bot()
+    gamma.starts()
     office.sends()
-    assert not anna.chat.from_bot
+    assert not gamma.chat.from_bot
     office.replies.send_again(jobs[0].id, jobs[0].created)
     office.sends()
-    assert anna.chat.texts == ["Good morning."]
+    assert gamma.chat.texts == ["Good morning."]
 
 
 def test_a_group_that_moved_gets_its_text_in_its_new_place(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    group = telegram.group("Office", vera, is_super=False)
-    group.adds_bot(vera)
-    job = office.takes(vera.sends_voice(b"OggS", to=group))
-    moved = group.becomes_supergroup(vera)
+    alpha = telegram.person("Alpha")
+    group = telegram.group("Office", alpha, is_super=False)
+    group.adds_bot(alpha)
+    job = office.takes(alpha.sends_voice(b"OggS", to=group))
+    moved = group.becomes_supergroup(alpha)
     office.ends("Good morning.")
     office.sends()
     assert office.fate(job) == SENT
@@ -165,25 +165,25 @@ def test_a_group_that_moved_gets_its_text_in_its_new_place(
 def test_a_recording_that_was_deleted_gets_its_text_all_the_same(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    message = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    message = alpha.sends_voice(b"OggS")
     office.takes(message)
-    vera.deletes(message)
+    alpha.deletes(message)
     office.ends("Good morning.")
     office.sends()
-    assert vera.chat.texts == ["Good morning."]
+    assert alpha.chat.texts == ["Good morning."]
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
 def test_a_topic_that_is_gone_does_not_keep_the_text(
     office: Post, telegram: Telegram, is_deleted: bool
 ) -> None:
-    vera = telegram.person("Vera")
-    group = telegram.group("Office", vera, is_forum=True)
-    group.adds_bot(vera, is_admin=True)
-    topic = group.opens_topic("Talks", vera)
-    job = office.takes(vera.sends_voice(b"OggS", to=group, topic=topic))
+    alpha = telegram.person("Alpha")
+    group = telegram.group("Office", alpha, is_forum=True)
+    group.adds_bot(alpha, is_admin=True)
+    topic = group.opens_topic("Talks", alpha)
+    job = office.takes(alpha.sends_voice(b"OggS", to=group, topic=topic))
     if is_deleted:
         group.deletes_topic(topic)
     office.ends("Good morning.")
@@ -213,13 +213,13 @@ def test_ct05_what_telegram_asks_to_wait_for_arrives_once_and_in_the_least_time(
 
 
 def test_q25_what_surely_did_not_arrive_is_sent_again(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    job = office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    job = office.takes(alpha.sends_voice(b"OggS"))
     office.ends("Good morning.")
     telegram.faults.page("sendMessage", times=2)
     office.sends()
-    assert vera.chat.texts == ["Good morning."]
+    assert alpha.chat.texts == ["Good morning."]
     assert office.fate(job) == SENT
 
 
@@ -227,23 +227,23 @@ def test_q25_what_surely_did_not_arrive_is_sent_again(office: Post, telegram: Te
 def test_q25_what_may_have_arrived_is_not_sent_again(
     office: Post, telegram: Telegram, after: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    job = office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    job = office.takes(alpha.sends_voice(b"OggS"))
     office.ends("Good morning.")
     telegram.faults.silence("sendMessage", after=after)
     office.sends()
     assert len(telegram.journal.calls("sendMessage")) == 1
     assert office.fate(job) == DOUBTFUL
-    assert vera.chat.texts == (["Good morning."] if after else [])
+    assert alpha.chat.texts == (["Good morning."] if after else [])
     assert "Good morning" not in caplog.text
 
 
 def test_p24_unreachable_is_told_after_bounded_tries(tmp_path: Path, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
+    alpha = telegram.person("Alpha")
+    alpha.starts()
     with post(tmp_path, telegram, DELIVERY_WAIT="2") as office:
-        job = office.takes(vera.sends_voice(b"OggS"))
+        job = office.takes(alpha.sends_voice(b"OggS"))
         office.ends("Good morning.")
         telegram.goes_down()
         begun = time.monotonic()
@@ -257,9 +257,9 @@ def test_p24_unreachable_is_told_after_bounded_tries(tmp_path: Path, telegram: T
 def test_p47_a_bot_that_stops_leaves_what_it_has_not_sent_to_its_successor(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    job = office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    job = office.takes(alpha.sends_voice(b"OggS"))
     office.ends("Good morning.")
     telegram.faults.flood("sendMessage", retry_after=100)
     thread = threading.Thread(target=office.delivery.turn)
@@ -268,4 +268,4 @@ def test_p47_a_bot_that_stops_leaves_what_it_has_not_sent_to_its_successor(
     office.stopping.set()
     thread.join(10)
     assert office.fate(job) == (ReplyState.OWED, None)
-    assert not vera.chat.from_bot
+    assert not alpha.chat.from_bot

@@ -55,7 +55,7 @@ class TestStart:
             assert gauge() == 0
             assert not bot.receiver.is_up.is_set()
             telegram.comes_up()
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
             assert gauge() == 1
             assert bot.receiver.is_up.is_set()
@@ -67,7 +67,7 @@ class TestStart:
     ) -> None:
         getattr(telegram.faults, fault)("getMe")
         with front(data_dir, telegram, TELEGRAM__REQUEST_TIMEOUT="0.5") as bot:
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
 
     def test_a_webhook_that_somebody_left_is_taken_away(
@@ -82,7 +82,7 @@ class TestStart:
     ) -> None:
         telegram.faults.refuse(400, "Bad Request: no menu", "setMyCommands", times=None)
         with front(data_dir, telegram) as bot:
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
 
 
@@ -92,13 +92,13 @@ class TestTrouble:
         self, telegram: Telegram, data_dir: Path, fault: str
     ) -> None:
         with front(data_dir, telegram, TELEGRAM__UPDATE_TIMEOUT="1") as bot:
-            vera = telegram.person("Vera")
-            vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha")
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(1)
             more = {"retry_after": 1} if fault == "flood" else {}
             getattr(telegram.faults, fault)("getUpdates", times=2, **more)
-            vera.sends_voice(OGG)
-            vera.sends_voice(OGG)
+            alpha.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(3)
             bot.waits_until_idle()
             wait_until(lambda: gauge() == 1, 20, "it is up again")
@@ -111,7 +111,7 @@ class TestTrouble:
         more = {"retry_after": 1} if fault == "flood" else {}
         getattr(telegram.faults, fault)(method, **more)
         with front(data_dir, telegram, TELEGRAM__REQUEST_TIMEOUT="0.5") as bot:
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
             bot.waits_until_idle()
             (job,) = bot.jobs()
@@ -130,13 +130,13 @@ class TestTrouble:
             times=3,
         )
         with front(data_dir, telegram) as bot:
-            vera = telegram.person("Vera")
-            first = vera.sends_voice(OGG)
-            telegram.waits_for(lambda: vera.chat.answers_to(first), "an answer")
-            second = vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha")
+            first = alpha.sends_voice(OGG)
+            telegram.waits_for(lambda: alpha.chat.answers_to(first), "an answer")
+            second = alpha.sends_voice(OGG)
             (job,) = bot.waits_for_jobs(1)
             assert job.tg_reply_message_id == second.id
-            assert vera.chat.texts == ["Telegram did not hand me the file. Please send it again."]
+            assert alpha.chat.texts == ["Telegram did not hand me the file. Please send it again."]
 
     def test_ct09_another_poller_is_told_once_and_waited_out(
         self, telegram: Telegram, data_dir: Path, caplog: pytest.LogCaptureFixture
@@ -146,8 +146,8 @@ class TestTrouble:
             409, "Conflict: terminated by other getUpdates request", "getUpdates", times=None
         )
         with front(data_dir, telegram) as bot:
-            vera = telegram.person("Vera")
-            vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha")
+            alpha.sends_voice(OGG)
             telegram.waits_for(lambda: len(telegram.journal.calls("getUpdates")) > 8, "tries")
             stored = bot.bots.newest()
             assert stored and stored.trouble is Trouble.CONFLICT
@@ -167,7 +167,7 @@ class TestTrouble:
             wait_until(bot.receiver.is_up.is_set, 20, "it is up")
             with telegram.network.lock:
                 telegram.network.updates.has_webhook = True
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
 
     def test_a_token_revoked_while_we_run_is_trouble_and_no_end(
@@ -178,7 +178,7 @@ class TestTrouble:
             telegram.is_revoked = True
             wait_until(lambda: bot.receiver._trouble is Trouble.REFUSED, 20, "it is noticed")
             telegram.is_revoked = False
-            telegram.person("Vera").sends_voice(OGG)
+            telegram.person("Alpha").sends_voice(OGG)
             bot.waits_for_jobs(1)
 
     def test_q22_a_full_disk_holds_what_is_sent_until_there_is_room(
@@ -190,8 +190,8 @@ class TestTrouble:
         with front(data_dir, telegram) as bot:
             with monkeypatch.context() as patch:
                 patch.setattr(LocalDraft, "write", full)
-                vera = telegram.person("Vera")
-                sent = [vera.sends_voice(OGG + bytes([number])) for number in range(3)]
+                alpha = telegram.person("Alpha")
+                sent = [alpha.sends_voice(OGG + bytes([number])) for number in range(3)]
                 calls = telegram.journal.calls
                 telegram.waits_for(lambda: len(calls("getFile")) > 8, "it is tried again")
                 assert gauge() == 0
@@ -200,20 +200,20 @@ class TestTrouble:
             assert [job.tg_reply_message_id for job in jobs] == [item.id for item in sent]
             bot.waits_until_idle()
             wait_until(lambda: gauge() == 1, 20, "it is up again")
-            assert vera.chat.texts == []
+            assert alpha.chat.texts == []
 
     def test_ct12_twenty_malformed_updates_between_two_good_voices(
         self, telegram: Telegram, data_dir: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        vera = telegram.person("Vera")
-        vera.sends_voice(OGG)
+        alpha = telegram.person("Alpha")
+        alpha.sends_voice(OGG)
         for body in MALFORMED:
             telegram.tells(body)
-        vera.sends_voice(OGG)
+        alpha.sends_voice(OGG)
         with front(data_dir, telegram) as bot:
             bot.waits_for_jobs(2)
             bot.waits_until_idle()
-            vera.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(3)
         told = [record for record in caplog.records if "cannot be read" in record.getMessage()]
         assert 10 <= len(told) <= len(MALFORMED)
@@ -228,14 +228,14 @@ class TestTrouble:
     ) -> None:
         with front(data_dir, telegram) as bot:
             wait_until(bot.receiver.is_up.is_set, 20, "it is up")
-            vera = telegram.person("Vera")
+            alpha = telegram.person("Alpha")
             with monkeypatch.context() as patch:
                 patch.setattr(bot.house.intake, "accept", lambda *_, **__: 1 / 0)
-                vera.sends_voice(OGG)
-                telegram.waits_for(lambda: vera.chat.texts, "an answer")
-            vera.sends_voice(OGG)
+                alpha.sends_voice(OGG)
+                telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(1)
-            assert "Something went wrong inside Pisar" in vera.chat.texts[0]
+            assert "Something went wrong inside Pisar" in alpha.chat.texts[0]
         told = [item for item in caplog.records if item.getMessage() == "an update is given up"]
         assert len(told) == 1
 
@@ -244,8 +244,8 @@ class TestTrouble:
     ) -> None:
         moment = [utcnow()]
         with front(data_dir, telegram, clock=lambda: moment[0]) as bot:
-            vera = telegram.person("Vera")
-            vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha")
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(1)
             bot.waits_until_idle()
             moment[0] += timedelta(days=7)
@@ -257,8 +257,8 @@ class TestTrouble:
                 lambda: len(telegram.journal.calls("getUpdates")) > asked + 1, "a later question"
             )
             telegram.network.updates.renumber(known.read_up_to - 5)
-            vera.sends_voice(OGG)
-            vera.sends_voice(OGG)
+            alpha.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(3)
             bot.waits_until_idle()
 
@@ -292,8 +292,8 @@ class TestKills:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         gate = telegram.faults.hold("file")
-        vera = telegram.person("Vera")
-        sent = vera.sends_voice(OGG)
+        alpha = telegram.person("Alpha")
+        sent = alpha.sends_voice(OGG)
         with bot_process(data_dir, telegram) as bot:
             gate.wait_reached(60)
             bot.kill()
@@ -303,8 +303,8 @@ class TestKills:
     def test_ct10_p46_killed_between_commit_and_confirmation_it_is_one_job_too(
         self, telegram: Telegram, data_dir: Path
     ) -> None:
-        vera = telegram.person("Vera")
-        sent = [vera.sends_voice(OGG + bytes([number])) for number in range(3)]
+        alpha = telegram.person("Alpha")
+        sent = [alpha.sends_voice(OGG + bytes([number])) for number in range(3)]
         gate = telegram.faults.hold("file", arguments={})
         with bot_process(data_dir, telegram) as bot:
             gate.wait_reached(60)
@@ -324,7 +324,7 @@ class TestKills:
             add(self, *given)
 
         monkeypatch.setattr(JobMessages, "add", add_later)
-        telegram.person("Vera").sends_voice(OGG)
+        telegram.person("Alpha").sends_voice(OGG)
         with front(data_dir, telegram) as bot:
             bot.waits_until_idle()
             (job,) = bot.jobs()
@@ -334,12 +334,12 @@ class TestKills:
     def test_what_was_sent_while_the_bot_was_down_is_taken(
         self, telegram: Telegram, data_dir: Path
     ) -> None:
-        vera = telegram.person("Vera")
+        alpha = telegram.person("Alpha")
         with front(data_dir, telegram) as bot:
-            vera.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(1)
-        vera.sends_voice(OGG)
-        vera.sends_voice(OGG)
+        alpha.sends_voice(OGG)
+        alpha.sends_voice(OGG)
         with front(data_dir, telegram) as bot:
             bot.waits_for_jobs(3)
 
@@ -347,7 +347,7 @@ class TestKills:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         gate = telegram.faults.hold("file")
-        telegram.person("Vera").sends_voice(OGG)
+        telegram.person("Alpha").sends_voice(OGG)
         with front(data_dir, telegram) as bot:
             gate.wait_reached()
             assert not bot.is_idle()
@@ -360,7 +360,7 @@ class TestKills:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         gate = telegram.faults.hold("file")
-        telegram.person("Vera").sends_voice(OGG)
+        telegram.person("Alpha").sends_voice(OGG)
         with bot_process(data_dir, telegram, TELEGRAM__REQUEST_TIMEOUT="30") as bot:
             gate.wait_reached(60)
             assert bot.stop() == 0, bot.log

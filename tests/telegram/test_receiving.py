@@ -32,27 +32,27 @@ KINDS = ("voice", "audio", "video", "video_note", "document")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ct23_each_kind_of_message_becomes_a_job(telegram: Telegram, bot: Front, kind: str) -> None:
-    vera = telegram.person("Vera")
-    sent = getattr(vera, f"sends_{kind}")(OGG)
+    alpha = telegram.person("Alpha")
+    sent = getattr(alpha, f"sends_{kind}")(OGG)
     (job,) = bot.waits_for_jobs(1)
     assert (job.source, job.state, job.sender) == (
         Source.TELEGRAM,
         State.CREATED,
-        f"telegram:{vera.id}",
+        f"telegram:{alpha.id}",
     )
-    assert (job.tg_chat_id, job.tg_reply_message_id) == (vera.id, sent.id)
+    assert (job.tg_chat_id, job.tg_reply_message_id) == (alpha.id, sent.id)
     with bot.house.storage.open(bot.house.queue.file(job.source_file)) as stored:
         assert stored.read() == OGG
     bot.waits_until_idle()
     kept = bot.messages.of_job(job.id)
-    assert kept and (kept.chat, kept.message, kept.person) == (vera.id, sent.id, vera.id)
+    assert kept and (kept.chat, kept.message, kept.person) == (alpha.id, sent.id, alpha.id)
 
 
 def test_ct23_a_document_is_taken_by_its_bytes(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
+    alpha = telegram.person("Alpha")
     real = (DATA / "russian-short.m4a").read_bytes()
-    vera.sends_document(real, name="", media_type="")
-    vera.sends_document(real, name="notes.txt", media_type="text/plain")
+    alpha.sends_document(real, name="", media_type="")
+    alpha.sends_document(real, name="notes.txt", media_type="text/plain")
     assert [job.display_name for job in bot.waits_for_jobs(2)] == ["File", "notes.txt"]
 
 
@@ -63,22 +63,22 @@ def test_ct23_a_document_is_taken_by_its_bytes(telegram: Telegram, bot: Front) -
 def test_ct23_a_document_without_sound_gets_one_plain_answer(
     telegram: Telegram, bot: Front, data: bytes
 ) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_document(data, name="call.ogg", media_type="audio/ogg")
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_document(data, name="call.ogg", media_type="audio/ogg")
     bot.waits_until_idle()
-    telegram.waits_for(lambda: vera.chat.answers_to(sent), "an answer")
-    assert vera.chat.texts == [
+    telegram.waits_for(lambda: alpha.chat.answers_to(sent), "an answer")
+    assert alpha.chat.texts == [
         "This is not a sound or video file that Pisar can read. Send a recording."
     ]
     assert bot.jobs() == []
 
 
 def test_ct23_in_a_group_other_documents_are_left_alone(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    office = telegram.group("Office", vera)
-    office.adds_bot(vera, is_admin=True)
-    vera.sends_document(b"%PDF-1.7 " + bytes(500), name="a.pdf", to=office)
-    vera.sends_document(OGG, name="b.pdf", to=office)
+    alpha = telegram.person("Alpha")
+    office = telegram.group("Office", alpha)
+    office.adds_bot(alpha, is_admin=True)
+    alpha.sends_document(b"%PDF-1.7 " + bytes(500), name="a.pdf", to=office)
+    alpha.sends_document(OGG, name="b.pdf", to=office)
     (job,) = bot.waits_for_jobs(1)
     bot.waits_until_idle()
     assert job.display_name == "b.pdf"
@@ -86,56 +86,56 @@ def test_ct23_in_a_group_other_documents_are_left_alone(telegram: Telegram, bot:
 
 
 def test_forwarded_recordings_topics_and_channels(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    forum = telegram.group("Forum", vera, is_forum=True)
-    forum.adds_bot(vera, is_admin=True)
-    topic = forum.opens_topic("Calls", vera)
+    alpha = telegram.person("Alpha")
+    forum = telegram.group("Forum", alpha, is_forum=True)
+    forum.adds_bot(alpha, is_admin=True)
+    topic = forum.opens_topic("Calls", alpha)
     news = telegram.channel("News")
-    news.adds_bot(vera, is_admin=True)
-    vera.sends_voice(OGG, forwarded_from="Somebody")
-    vera.sends_voice(OGG, to=forum, topic=topic)
+    news.adds_bot(alpha, is_admin=True)
+    alpha.sends_voice(OGG, forwarded_from="Somebody")
+    alpha.sends_voice(OGG, to=forum, topic=topic)
     news.sends_audio(OGG, "talk.mp3")
     jobs = bot.waits_for_jobs(3)
     bot.waits_until_idle()
     kept = [bot.messages.of_job(job.id) for job in jobs]
     assert [item.thread if item else "?" for item in kept] == [None, topic, None]
-    assert [item.person if item else "?" for item in kept] == [vera.id, vera.id, None]
+    assert [item.person if item else "?" for item in kept] == [alpha.id, alpha.id, None]
     assert news.texts == []
 
 
 def test_ct13_an_album_is_a_job_for_each_in_the_sent_order(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_album([OGG + bytes([number]) for number in range(10)])
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_album([OGG + bytes([number]) for number in range(10)])
     jobs = bot.waits_for_jobs(10)
     assert [job.tg_reply_message_id for job in jobs] == [message.id for message in sent]
     bot.waits_until_idle()
     kept = [bot.messages.of_job(job.id) for job in jobs]
     assert len({item.album for item in kept if item}) == 1
-    assert kept[0] and len(bot.messages.album(vera.id, str(kept[0].album))) == 10
+    assert kept[0] and len(bot.messages.album(alpha.id, str(kept[0].album))) == 10
 
 
 def test_ct22_an_edited_caption_makes_no_new_job(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_voice(OGG, caption="frist")
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_voice(OGG, caption="frist")
     bot.waits_for_jobs(1)
-    vera.edits(sent, "first")
+    alpha.edits(sent, "first")
     bot.waits_until_idle()
     assert len(bot.jobs()) == 1
-    assert vera.chat.texts == []
+    assert alpha.chat.texts == []
 
 
 def test_ct10_p46_the_same_message_five_times_is_one_job_and_no_answer(
     telegram: Telegram, bot: Front
 ) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_voice(OGG)
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_voice(OGG)
     bot.waits_for_jobs(1)
     bot.waits_until_idle()
     for _ in range(5):
         telegram.tells_again(sent)
     bot.waits_until_idle()
     assert len(bot.jobs()) == 1
-    assert vera.chat.texts == []
+    assert alpha.chat.texts == []
     # Its file was fetched once: a repeat is known before anything is asked for.
     assert len(telegram.journal.done("getFile")) == 1
 
@@ -143,8 +143,8 @@ def test_ct10_p46_the_same_message_five_times_is_one_job_and_no_answer(
 def test_ct10_p46_the_same_message_twice_in_one_batch_is_one_job(
     telegram: Telegram, data_dir: Path
 ) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_voice(OGG)
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_voice(OGG)
     telegram.tells_again(sent)
     with front(data_dir, telegram) as bot:
         bot.waits_until_idle()
@@ -155,10 +155,10 @@ def test_ct10_p46_the_same_message_twice_in_one_batch_is_one_job(
 def test_ct01_a_large_file_gets_a_link_before_telegram_is_asked(
     telegram: Telegram, bot: Front
 ) -> None:
-    vera = telegram.person("Vera", language="ru")
-    sent = vera.sends_video(OGG, size=25_000_000)
-    telegram.waits_for(lambda: vera.chat.answers_to(sent), "a link")
-    (told,) = vera.chat.texts
+    alpha = telegram.person("Alpha", language="ru")
+    sent = alpha.sends_video(OGG, size=25_000_000)
+    telegram.waits_for(lambda: alpha.chat.answers_to(sent), "a link")
+    (told,) = alpha.chat.texts
     assert "20 МБ" in told and "https://pisar.example/u/" in told
     assert telegram.journal.calls("getFile") == []
     assert bot.jobs() == []
@@ -170,12 +170,12 @@ def test_ct01_a_large_file_of_unknown_size_gets_a_link_too(
     large = tmp_path / "large.ogg"
     with large.open("wb") as file:
         file.truncate(HANDED_OVER_BYTES + 1)
-    vera = telegram.person("Vera")
-    sent = vera.sends_voice(large, size=HANDED_OVER_BYTES + 1)
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_voice(large, size=HANDED_OVER_BYTES + 1)
     del sent.content["voice"]["file_size"]
     telegram.tells_again(sent)
     bot.waits_until_idle()
-    telegram.waits_for(lambda: len(vera.chat.answers_to(sent)) == 2, "a link for each telling")
+    telegram.waits_for(lambda: len(alpha.chat.answers_to(sent)) == 2, "a link for each telling")
     assert bot.jobs() == []
 
 
@@ -183,10 +183,10 @@ def test_ct01_without_an_address_of_our_own_the_limit_is_told(
     telegram: Telegram, data_dir: Path
 ) -> None:
     with front(data_dir, telegram, SERVER__PUBLIC_URL=""):
-        vera = telegram.person("Vera")
-        vera.sends_video(OGG, size=25_000_000)
-        telegram.waits_for(lambda: vera.chat.texts, "an answer")
-        assert "20 MB" in vera.chat.texts[0] and "/u/" not in vera.chat.texts[0]
+        alpha = telegram.person("Alpha")
+        alpha.sends_video(OGG, size=25_000_000)
+        telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+        assert "20 MB" in alpha.chat.texts[0] and "/u/" not in alpha.chat.texts[0]
 
 
 @pytest.mark.parametrize("serves_files", [False, True])
@@ -199,7 +199,7 @@ def test_ct01_a_local_server_hands_over_large_files_by_both_forms_of_path(
         Telegram(is_local=True, serves_files=serves_files, slows_hasty=False) as telegram,
         front(data_dir, telegram, TELEGRAM__LOCAL="true") as bot,
     ):
-        telegram.person("Vera").sends_voice(large)
+        telegram.person("Alpha").sends_voice(large)
         (job,) = bot.waits_for_jobs(1)
         assert bot.house.queue.file(job.source_file).size == large.stat().st_size
 
@@ -209,12 +209,12 @@ def test_a_recording_that_is_too_long_or_too_large_is_told_so(
 ) -> None:
     limits = {"INTAKE__MAX_DURATION": "60", "INTAKE__MAX_SIZE": "1000"}
     with front(data_dir, telegram, **limits) as bot:
-        vera = telegram.person("Vera")
-        vera.sends_voice(OGG, seconds=61)
-        vera.sends_voice(bytes(1001))
-        telegram.waits_for(lambda: len(vera.chat.texts) == 2, "two answers")
-        assert "longer than this service takes" in vera.chat.texts[0]
-        assert "larger than this service takes" in vera.chat.texts[1]
+        alpha = telegram.person("Alpha")
+        alpha.sends_voice(OGG, seconds=61)
+        alpha.sends_voice(bytes(1001))
+        telegram.waits_for(lambda: len(alpha.chat.texts) == 2, "two answers")
+        assert "longer than this service takes" in alpha.chat.texts[0]
+        assert "larger than this service takes" in alpha.chat.texts[1]
         assert bot.jobs() == []
 
 
@@ -222,18 +222,18 @@ def test_a_file_larger_than_telegram_said_is_refused_and_leaves_nothing(
     telegram: Telegram, data_dir: Path
 ) -> None:
     with front(data_dir, telegram, INTAKE__MAX_SIZE="1000") as bot:
-        vera = telegram.person("Vera")
-        vera.sends_voice(OGG + bytes(2000), size=900)
-        telegram.waits_for(lambda: vera.chat.texts, "an answer")
-        assert "larger than this service takes" in vera.chat.texts[0]
+        alpha = telegram.person("Alpha")
+        alpha.sends_voice(OGG + bytes(2000), size=900)
+        telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+        assert "larger than this service takes" in alpha.chat.texts[0]
         assert list(bot.house.scratch.iterdir()) == []
 
 
 def test_an_empty_file_is_told_so(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    vera.sends_voice(b"")
-    telegram.waits_for(lambda: vera.chat.texts, "an answer")
-    assert "The file is empty" in vera.chat.texts[0]
+    alpha = telegram.person("Alpha")
+    alpha.sends_voice(b"")
+    telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+    assert "The file is empty" in alpha.chat.texts[0]
 
 
 class TestWhoMayUseIt:
@@ -241,110 +241,110 @@ class TestWhoMayUseIt:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         with front(data_dir, telegram, TELEGRAM__ALLOW="") as bot:
-            vera = telegram.person("Vera", language="ru")
-            vera.starts()
-            vera.sends_voice(OGG)
-            vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha", language="ru")
+            alpha.starts()
+            alpha.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             bot.waits_until_idle()
-            telegram.waits_for(lambda: vera.chat.texts, "an answer")
+            telegram.waits_for(lambda: alpha.chat.texts, "an answer")
             assert bot.jobs() == []
-            (told,) = vera.chat.texts
-            assert str(vera.id) in told and "владелец" in told.lower()
+            (told,) = alpha.chat.texts
+            assert str(alpha.id) in told and "владелец" in told.lower()
             assert telegram.journal.calls("getFile") == []
-            bot.chats.set_access(vera.id, Access.ALLOWED)
-            vera.sends_voice(OGG)
+            bot.chats.set_access(alpha.id, Access.ALLOWED)
+            alpha.sends_voice(OGG)
             bot.waits_for_jobs(1)
 
     def test_the_settings_allow_by_number_and_the_owner_denies(
         self, telegram: Telegram, data_dir: Path
     ) -> None:
-        vera, boris = telegram.person("Vera"), telegram.person("Boris")
-        with front(data_dir, telegram, TELEGRAM__ALLOW=str(vera.id)) as bot:
-            boris.sends_voice(OGG)
-            vera.sends_voice(OGG)
+        alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+        with front(data_dir, telegram, TELEGRAM__ALLOW=str(alpha.id)) as bot:
+            beta.sends_voice(OGG)
+            alpha.sends_voice(OGG)
             (job,) = bot.waits_for_jobs(1)
-            assert job.tg_chat_id == vera.id
-            bot.chats.set_access(vera.id, Access.DENIED)
-            vera.sends_voice(OGG)
+            assert job.tg_chat_id == alpha.id
+            bot.chats.set_access(alpha.id, Access.DENIED)
+            alpha.sends_voice(OGG)
             bot.waits_until_idle()
             assert len(bot.jobs()) == 1
 
     def test_a_group_is_allowed_as_a_whole_or_for_an_allowed_person(
         self, telegram: Telegram, data_dir: Path
     ) -> None:
-        vera, boris = telegram.person("Vera"), telegram.person("Boris")
-        with front(data_dir, telegram, TELEGRAM__ALLOW=str(vera.id)) as bot:
-            office = telegram.group("Office", boris, vera)
-            office.adds_bot(boris, is_admin=True)
-            boris.sends_voice(OGG, to=office)
+        alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+        with front(data_dir, telegram, TELEGRAM__ALLOW=str(alpha.id)) as bot:
+            office = telegram.group("Office", beta, alpha)
+            office.adds_bot(beta, is_admin=True)
+            beta.sends_voice(OGG, to=office)
             bot.waits_until_idle()
             assert bot.jobs() == []
             assert f"Its number is {office.id}" in office.texts[0]
-            vera.sends_voice(OGG, to=office)
+            alpha.sends_voice(OGG, to=office)
             bot.waits_for_jobs(1)
             bot.chats.set_access(office.id, Access.ALLOWED)
-            boris.sends_voice(OGG, to=office)
+            beta.sends_voice(OGG, to=office)
             bot.waits_for_jobs(2)
 
     def test_a_stranger_presses_nothing(self, telegram: Telegram, data_dir: Path) -> None:
         with front(data_dir, telegram) as bot:
-            vera = telegram.person("Vera")
-            vera.says("/lang")
-            telegram.waits_for(lambda: vera.chat.from_bot, "buttons")
-            bot.chats.set_access(vera.id, Access.DENIED)
-            press = vera.presses(vera.chat.from_bot[0], "Русский")
+            alpha = telegram.person("Alpha")
+            alpha.says("/lang")
+            telegram.waits_for(lambda: alpha.chat.from_bot, "buttons")
+            bot.chats.set_access(alpha.id, Access.DENIED)
+            press = alpha.presses(alpha.chat.from_bot[0], "Русский")
             telegram.waits_for(lambda: press.answer is not None, "the press is answered")
-            assert bot.chats.get(vera.id).language is None
+            assert bot.chats.get(alpha.id).language is None
 
 
 class TestModes:
     def test_ct16_on_request_only_what_is_asked_for_becomes_a_job(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera, boris = telegram.person("Vera"), telegram.person("Boris")
-        office = telegram.group("Office", vera, boris)
-        office.adds_bot(vera, is_admin=True)
+        alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+        office = telegram.group("Office", alpha, beta)
+        office.adds_bot(alpha, is_admin=True)
         bot.waits_until_idle()
         bot.chats.set_mode(office.id, Mode.ON_REQUEST)
-        sent = [boris.sends_voice(OGG + bytes([number]), to=office) for number in range(5)]
+        sent = [beta.sends_voice(OGG + bytes([number]), to=office) for number in range(5)]
         bot.waits_until_idle()
         assert bot.jobs() == []
-        vera.says("/text", to=office, replying=sent[2])
+        alpha.says("/text", to=office, replying=sent[2])
         (job,) = bot.waits_for_jobs(1)
         assert job.tg_reply_message_id == sent[2].id
-        vera.says("/text", to=office, replying=sent[2])
-        vera.sends_voice(OGG, to=office, caption="/text")
+        alpha.says("/text", to=office, replying=sent[2])
+        alpha.sends_voice(OGG, to=office, caption="/text")
         bot.waits_for_jobs(2)
 
     def test_ct16_off_is_off(self, telegram: Telegram, bot: Front) -> None:
-        vera = telegram.person("Vera")
-        office = telegram.group("Office", vera)
-        office.adds_bot(vera, is_admin=True)
+        alpha = telegram.person("Alpha")
+        office = telegram.group("Office", alpha)
+        office.adds_bot(alpha, is_admin=True)
         bot.waits_until_idle()
         bot.chats.set_mode(office.id, Mode.OFF)
-        sent = vera.sends_voice(OGG, to=office)
-        vera.says("/text", to=office, replying=sent)
+        sent = alpha.sends_voice(OGG, to=office)
+        alpha.says("/text", to=office, replying=sent)
         telegram.waits_for(lambda: office.answers_to(sent), "an answer")
         assert bot.jobs() == []
 
     def test_ct16_admins_choose_the_mode_and_nobody_else(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera, boris = telegram.person("Vera"), telegram.person("Boris")
-        office = telegram.group("Office", vera, boris)
-        office.adds_bot(vera, is_admin=True)
-        boris.says("/mode off", to=office)
+        alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+        office = telegram.group("Office", alpha, beta)
+        office.adds_bot(alpha, is_admin=True)
+        beta.says("/mode off", to=office)
         bot.waits_until_idle()
         assert bot.chats.get(office.id).mode is Mode.ALL
         assert "administrators" in office.texts[-1]
-        boris.says("/mode", to=office)
+        beta.says("/mode", to=office)
         bot.waits_until_idle()
         telegram.waits_for(lambda: office.from_bot[-1].buttons, "buttons")
         buttons = office.from_bot[-1]
-        press = boris.presses(buttons, "none")
+        press = beta.presses(buttons, "none")
         telegram.waits_for(lambda: press.answer is not None, "an answer")
         assert bot.chats.get(office.id).mode is Mode.ALL
-        press = vera.presses(buttons, "those answered with /text")
+        press = alpha.presses(buttons, "those answered with /text")
         telegram.waits_for(lambda: press.answer is not None, "an answer")
         assert bot.chats.get(office.id).mode is Mode.ON_REQUEST
 
@@ -352,25 +352,25 @@ class TestModes:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         with front(data_dir, telegram, TELEGRAM__GROUP_MODE="on_request") as bot:
-            vera = telegram.person("Vera")
-            office = telegram.group("Office", vera)
-            office.adds_bot(vera, is_admin=True)
-            vera.sends_voice(OGG, to=office)
-            vera.sends_voice(OGG)
+            alpha = telegram.person("Alpha")
+            office = telegram.group("Office", alpha)
+            office.adds_bot(alpha, is_admin=True)
+            alpha.sends_voice(OGG, to=office)
+            alpha.sends_voice(OGG)
             (job,) = bot.waits_for_jobs(1)
-            assert job.tg_chat_id == vera.id
+            assert job.tg_chat_id == alpha.id
 
 
 class TestGroups:
     def test_ct15_a_bot_that_sees_nothing_says_what_to_switch(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera = telegram.person("Vera", language="ru")
-        office = telegram.group("Office", vera)
-        office.adds_bot(vera)
+        alpha = telegram.person("Alpha", language="ru")
+        office = telegram.group("Office", alpha)
+        office.adds_bot(alpha)
         telegram.waits_for(lambda: len(office.texts) == 2, "greeting and hint")
         assert "@BotFather" in office.texts[1]
-        office.promotes_bot(vera)
+        office.promotes_bot(alpha)
         bot.waits_until_idle()
         assert len(office.texts) == 2
 
@@ -379,9 +379,9 @@ class TestGroups:
     ) -> None:
         telegram.network.sees_all = True
         with front(data_dir, telegram) as bot:
-            vera = telegram.person("Vera")
-            office = telegram.group("Office", vera)
-            office.adds_bot(vera)
+            alpha = telegram.person("Alpha")
+            office = telegram.group("Office", alpha)
+            office.adds_bot(alpha)
             telegram.waits_for(lambda: office.texts, "a greeting")
             bot.waits_until_idle()
             assert len(office.texts) == 1
@@ -390,13 +390,13 @@ class TestGroups:
         self, telegram: Telegram, data_dir: Path
     ) -> None:
         with front(data_dir, telegram, TELEGRAM__ALLOW="") as bot:
-            vera = telegram.person("Vera")
-            office = telegram.group("Office", vera, is_super=False)
-            office.adds_bot(vera, is_admin=True)
+            alpha = telegram.person("Alpha")
+            office = telegram.group("Office", alpha, is_super=False)
+            office.adds_bot(alpha, is_admin=True)
             bot.waits_until_idle()
             bot.chats.set_access(office.id, Access.ALLOWED)
-            moved = office.becomes_supergroup(vera)
-            vera.sends_voice(OGG, to=moved)
+            moved = office.becomes_supergroup(alpha)
+            alpha.sends_voice(OGG, to=moved)
             (job,) = bot.waits_for_jobs(1)
             assert job.tg_chat_id == moved.id
             assert bot.chats.address(office.id) == moved.id
@@ -404,28 +404,31 @@ class TestGroups:
     def test_a_chat_that_the_bot_left_is_known_as_such(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera = telegram.person("Vera")
-        office = telegram.group("Office", vera)
-        office.adds_bot(vera)
-        office.kicks_bot(vera)
-        vera.starts()
-        vera.blocks_bot()
+        alpha = telegram.person("Alpha")
+        office = telegram.group("Office", alpha)
+        office.adds_bot(alpha)
+        office.kicks_bot(alpha)
+        alpha.starts()
+        alpha.blocks_bot()
         bot.waits_until_idle()
         assert not bot.chats.get(office.id).is_member
-        assert not bot.chats.get(vera.id).is_member
-        vera.unblocks_bot()
+        assert not bot.chats.get(alpha.id).is_member
+        alpha.unblocks_bot()
         bot.waits_until_idle()
-        assert bot.chats.get(vera.id).is_member
+        assert bot.chats.get(alpha.id).is_member
 
 
 class TestCommands:
     def test_start_and_help_in_the_persons_language(self, telegram: Telegram, bot: Front) -> None:
-        vera, john = telegram.person("Vera", language="ru"), telegram.person("John", language="de")
-        vera.starts()
+        alpha, john = (
+            telegram.person("Alpha", language="ru"),
+            telegram.person("John", language="de"),
+        )
+        alpha.starts()
         john.starts()
         john.says("/help")
-        telegram.waits_for(lambda: len(john.chat.texts) == 2 and vera.chat.texts, "answers")
-        assert vera.chat.texts[0].startswith("Пришлите")
+        telegram.waits_for(lambda: len(john.chat.texts) == 2 and alpha.chat.texts, "answers")
+        assert alpha.chat.texts[0].startswith("Пришлите")
         assert john.chat.texts[0].startswith("Send me")
         assert "20 MB" in john.chat.texts[1] and "6 hours" in john.chat.texts[1]
 
@@ -435,33 +438,33 @@ class TestCommands:
         assert words == {"help", "status", "cancel", "text", "lang", "mode"}
 
     def test_lang_by_word_and_by_button(self, telegram: Telegram, bot: Front) -> None:
-        vera = telegram.person("Vera")
-        vera.says("/lang ru")
-        telegram.waits_for(lambda: vera.chat.texts, "an answer")
-        assert vera.chat.texts == ["Теперь я отвечаю по-русски."]
-        vera.says("/lang")
-        telegram.waits_for(lambda: len(vera.chat.texts) == 2, "buttons")
-        press = vera.presses(vera.chat.from_bot[-1], "English")
+        alpha = telegram.person("Alpha")
+        alpha.says("/lang ru")
+        telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+        assert alpha.chat.texts == ["Теперь я отвечаю по-русски."]
+        alpha.says("/lang")
+        telegram.waits_for(lambda: len(alpha.chat.texts) == 2, "buttons")
+        press = alpha.presses(alpha.chat.from_bot[-1], "English")
         telegram.waits_for(lambda: press.answer, "an answer")
         assert press.answer == "I answer in English from now on."
-        assert bot.chats.get(vera.id).language == "en"
+        assert bot.chats.get(alpha.id).language == "en"
 
     def test_status_names_what_is_at_work(self, telegram: Telegram, bot: Front) -> None:
-        vera = telegram.person("Vera")
-        vera.says("/status")
-        vera.sends_audio(OGG, "talk.mp3")
-        vera.says("/status")
-        telegram.waits_for(lambda: len(vera.chat.texts) == 2, "two answers")
-        assert vera.chat.texts[0] == "Nothing is at work for this chat."
-        assert vera.chat.texts[1].startswith("talk.mp3: ")
+        alpha = telegram.person("Alpha")
+        alpha.says("/status")
+        alpha.sends_audio(OGG, "talk.mp3")
+        alpha.says("/status")
+        telegram.waits_for(lambda: len(alpha.chat.texts) == 2, "two answers")
+        assert alpha.chat.texts[0] == "Nothing is at work for this chat."
+        assert alpha.chat.texts[1].startswith("talk.mp3: ")
 
     def test_p48_cancel_stops_the_newest_or_the_one_replied_to(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera = telegram.person("Vera")
-        sent = [vera.sends_voice(OGG + bytes([number])) for number in range(3)]
-        vera.says("/cancel", replying=sent[0])
-        vera.says("/cancel")
+        alpha = telegram.person("Alpha")
+        sent = [alpha.sends_voice(OGG + bytes([number])) for number in range(3)]
+        alpha.says("/cancel", replying=sent[0])
+        alpha.says("/cancel")
         bot.waits_until_idle()
         ends = [(job.state, job.error_code) for job in bot.jobs()]
         assert ends == [
@@ -469,38 +472,38 @@ class TestCommands:
             (State.CREATED, None),
             (State.FAILED, "cancelled"),
         ]
-        vera.says("/cancel", replying=sent[0])
-        telegram.waits_for(lambda: vera.chat.texts, "an answer")
-        assert vera.chat.texts == ["There is nothing to cancel here."]
+        alpha.says("/cancel", replying=sent[0])
+        telegram.waits_for(lambda: alpha.chat.texts, "an answer")
+        assert alpha.chat.texts == ["There is nothing to cancel here."]
 
     def test_in_a_group_cancel_stops_ones_own(self, telegram: Telegram, bot: Front) -> None:
-        vera, boris = telegram.person("Vera"), telegram.person("Boris")
-        office = telegram.group("Office", vera, boris)
-        office.adds_bot(vera, is_admin=True)
-        boris.sends_voice(OGG, to=office)
-        vera.sends_voice(OGG, to=office)
-        boris.says("/cancel", to=office)
+        alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+        office = telegram.group("Office", alpha, beta)
+        office.adds_bot(alpha, is_admin=True)
+        beta.sends_voice(OGG, to=office)
+        alpha.sends_voice(OGG, to=office)
+        beta.says("/cancel", to=office)
         bot.waits_until_idle()
         assert [job.state for job in bot.jobs()] == [State.FAILED, State.CREATED]
 
     def test_other_messages_get_one_hint(self, telegram: Telegram, bot: Front) -> None:
-        vera = telegram.person("Vera")
-        vera.sends_photo()
-        vera.says("hello")
-        vera.says("/nonsense")
+        alpha = telegram.person("Alpha")
+        alpha.sends_photo()
+        alpha.says("hello")
+        alpha.says("/nonsense")
         bot.waits_until_idle()
-        telegram.waits_for(lambda: len(vera.chat.texts) == 2, "two answers")
-        assert set(vera.chat.texts) == {
+        telegram.waits_for(lambda: len(alpha.chat.texts) == 2, "two answers")
+        assert set(alpha.chat.texts) == {
             "I turn recordings into text: send me one. /help tells the rest."
         }
 
     def test_another_bots_command_in_a_group_is_not_answered(
         self, telegram: Telegram, bot: Front
     ) -> None:
-        vera = telegram.person("Vera")
-        office = telegram.group("Office", vera)
-        office.adds_bot(vera, is_admin=True)
-        vera.says("/help@another_bot", to=office)
-        vera.says("hello", to=office)
+        alpha = telegram.person("Alpha")
+        office = telegram.group("Office", alpha)
+        office.adds_bot(alpha, is_admin=True)
+        alpha.says("/help@another_bot", to=office)
+        alpha.says("hello", to=office)
         bot.waits_until_idle()
         assert len(office.texts) == 1

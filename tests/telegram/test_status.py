@@ -26,13 +26,13 @@ def office(tmp_path: Path, telegram: Telegram, monkeypatch: pytest.MonkeyPatch) 
 def test_a_recording_is_acknowledged_and_its_message_follows_it_to_the_end(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    message = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    message = alpha.sends_voice(b"OggS")
     office.takes(message)
     queue = office.house.queue
     office.shows()
-    (told,) = vera.chat.answers_to(message)
+    (told,) = alpha.chat.answers_to(message)
     assert (told.text, told.buttons) == ("Accepted. Next in line.", ["Cancel"])
     claim = held(queue, now=utcnow())
     office.shows()
@@ -48,28 +48,28 @@ def test_a_recording_is_acknowledged_and_its_message_follows_it_to_the_end(
     assert not told.is_deleted, "the text comes before its message goes"
     office.sends()
     office.shows()
-    assert vera.chat.texts == ["Good morning."]
+    assert alpha.chat.texts == ["Good morning."]
     assert told.is_deleted
     assert not office.messages.due(10, 10)
 
 
 def test_the_reader_s_language_is_that_of_all_of_it(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera", language="ru")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"), language="ru")
+    alpha = telegram.person("Alpha", language="ru")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"), language="ru")
     office.shows()
-    assert vera.chat.texts == ["Принято. Следующая на очереди."]
-    assert vera.chat.from_bot[0].buttons == ["Отменить"]
+    assert alpha.chat.texts == ["Принято. Следующая на очереди."]
+    assert alpha.chat.from_bot[0].buttons == ["Отменить"]
 
 
 def test_why_it_waits_is_said(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
-    second = vera.sends_voice(b"OggS")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
+    second = alpha.sends_voice(b"OggS")
     office.takes(second)
     office.shows()
-    (told,) = vera.chat.answers_to(second)
+    (told,) = alpha.chat.answers_to(second)
     assert told.text == "Accepted. Place in line: 2."
     office.workers.clear()
     office.shows()
@@ -80,9 +80,9 @@ def test_why_it_waits_is_said(office: Post, telegram: Telegram) -> None:
 
 
 def test_nothing_is_changed_that_says_the_same(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     for _ in range(5):
         office.shows()
     assert len(telegram.journal.calls("sendMessage", "editMessageText")) == 1
@@ -92,9 +92,9 @@ def test_ct05_changes_come_no_faster_than_people_read(
     office: Post, telegram: Telegram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.board.turn()
     claim = held(office.house.queue, now=utcnow())
     for _ in range(20):
@@ -104,13 +104,13 @@ def test_ct05_changes_come_no_faster_than_people_read(
 
 
 def test_ct13_an_album_has_one_message_that_counts(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    files = [vera.sends_audio(b"ID3") for _ in range(3)]
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    files = [alpha.sends_audio(b"ID3") for _ in range(3)]
     for file in files:
         office.takes(file, album="one")
         office.shows()
-    (told,) = vera.chat.from_bot
+    (told,) = alpha.chat.from_bot
     assert told.text == "Recordings: 3, ready: 0. Accepted. Next in line."
     office.ends("First.")
     office.shows()
@@ -119,9 +119,9 @@ def test_ct13_an_album_has_one_message_that_counts(office: Post, telegram: Teleg
     office.ends("Third.")
     office.sends()
     office.shows()
-    assert vera.chat.texts == ["First.", "Second.", "Third."]
+    assert alpha.chat.texts == ["First.", "Second.", "Third."]
     assert [file.id for file in files] == [
-        answer.reply_to.id for answer in vera.chat.from_bot if answer.reply_to
+        answer.reply_to.id for answer in alpha.chat.from_bot if answer.reply_to
     ]
     assert not office.messages.due(10, 10)
 
@@ -129,44 +129,44 @@ def test_ct13_an_album_has_one_message_that_counts(office: Post, telegram: Teleg
 def test_a_text_that_may_not_have_arrived_is_said_in_its_message(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.shows()
     office.ends("Good morning.")
     telegram.faults.silence("sendMessage")
     office.sends()
     office.shows()
-    assert vera.chat.texts == [status.UNSURE]
+    assert alpha.chat.texts == [status.UNSURE]
     assert not office.messages.due(10, 10)
 
 
 def test_what_telegram_does_not_let_be_taken_away_says_how_it_ended(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.shows()
     office.ends("Good morning.")
     office.sends()
     telegram.clock.passes(hours=49)
     office.shows()
-    assert vera.chat.texts == ["Done.", "Good morning."]
-    assert not vera.chat.from_bot[0].buttons
+    assert alpha.chat.texts == ["Done.", "Good morning."]
+    assert not alpha.chat.from_bot[0].buttons
     assert not office.messages.due(10, 10)
 
 
 @pytest.mark.parametrize("verb", ["deletes", "blocks_bot"])
 def test_a_message_that_is_gone_is_not_kept_up(office: Post, telegram: Telegram, verb: str) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.shows()
     if verb == "deletes":
-        vera.deletes(vera.chat.from_bot[0])
+        alpha.deletes(alpha.chat.from_bot[0])
     else:
-        vera.blocks_bot()
+        alpha.blocks_bot()
     held(office.house.queue, now=utcnow())
     for _ in range(3):
         office.shows()
@@ -175,37 +175,37 @@ def test_a_message_that_is_gone_is_not_kept_up(office: Post, telegram: Telegram,
 
 
 def test_what_ended_before_it_was_told_needs_no_message(office: Post, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.ends("Good morning.")
     office.shows()
     office.sends()
     office.shows()
-    assert vera.chat.texts == ["Good morning."]
+    assert alpha.chat.texts == ["Good morning."]
     assert not office.messages.due(10, 10)
 
 
 def test_a_thousand_recordings_do_not_get_a_thousand_messages(
     office: Post, telegram: Telegram
 ) -> None:
-    vera, boris = telegram.person("Vera"), telegram.person("Boris")
-    vera.starts()
-    boris.starts()
+    alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+    alpha.starts()
+    beta.starts()
     for _ in range(30):
-        office.takes(vera.sends_voice(b"OggS"))
-    office.takes(boris.sends_voice(b"OggS"))
+        office.takes(alpha.sends_voice(b"OggS"))
+    office.takes(beta.sends_voice(b"OggS"))
     office.shows()
-    assert len(vera.chat.texts) == status._OPEN_PER_CHAT
-    assert len(boris.chat.texts) == 1
+    assert len(alpha.chat.texts) == status._OPEN_PER_CHAT
+    assert len(beta.chat.texts) == 1
 
 
 def test_ct10_a_message_that_a_killed_bot_may_have_sent_is_not_sent_again(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    job = office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    job = office.takes(alpha.sends_voice(b"OggS"))
     # As a bot leaves it that is killed in between.
     office.messages.show(job.id, None, status._MARK, utcnow())
     office.shows()
@@ -213,30 +213,30 @@ def test_ct10_a_message_that_a_killed_bot_may_have_sent_is_not_sent_again(
     office.ends("Good morning.")
     office.sends()
     office.shows()
-    assert vera.chat.texts == ["Good morning."]
+    assert alpha.chat.texts == ["Good morning."]
     assert not office.messages.due(10, 10)
 
 
 def test_a_bot_that_stops_leaves_the_message_to_its_successor(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    office.takes(alpha.sends_voice(b"OggS"))
     office.stopping.set()
     with pytest.raises(Stopped):
         office.shows()
     office.stopping.clear()
     office.shows()
-    assert len(vera.chat.texts) == 1
+    assert len(alpha.chat.texts) == 1
 
 
 def test_a_job_set_going_again_is_told_of_in_a_new_message(
     office: Post, telegram: Telegram
 ) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    job = office.takes(vera.sends_voice(b"OggS"))
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    job = office.takes(alpha.sends_voice(b"OggS"))
     office.shows()
     office.house.queue.cancel(job.id, utcnow())
     office.sends()
@@ -244,4 +244,4 @@ def test_a_job_set_going_again_is_told_of_in_a_new_message(
     office.house.queue.revive(job.id, utcnow())
     office.messages.reopen(job.id, utcnow())
     office.shows()
-    assert [text.split(".")[0] for text in vera.chat.texts] == ["Cancelled", "Accepted"]
+    assert [text.split(".")[0] for text in alpha.chat.texts] == ["Cancelled", "Accepted"]

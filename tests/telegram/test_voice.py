@@ -31,52 +31,52 @@ def voice(office: Post) -> Iterator[Voice]:
 
 
 def test_what_is_said_has_arrived_when_the_call_ends(voice: Voice, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
+    alpha = telegram.person("Alpha")
+    alpha.starts()
     for number in range(3):
-        voice.say(vera.chat.id, f"word {number}")
-        assert vera.chat.texts[-1] == f"word {number}"
-    voice.send_file(vera.chat.id, "talk.srt", b"1\n")
-    assert vera.chat.from_bot[-1].file_name == "talk.srt"
+        voice.say(alpha.chat.id, f"word {number}")
+        assert alpha.chat.texts[-1] == f"word {number}"
+    voice.send_file(alpha.chat.id, "talk.srt", b"1\n")
+    assert alpha.chat.from_bot[-1].file_name == "talk.srt"
 
 
 def test_ct05_a_long_rest_does_not_keep_the_next_recording_from_being_taken(
     voice: Voice, telegram: Telegram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.2)
-    vera = telegram.person("Vera")
-    vera.starts()
+    alpha = telegram.person("Alpha")
+    alpha.starts()
     telegram.faults.flood("sendMessage", retry_after=2)
     begun = time.monotonic()
-    voice.say(vera.chat.id, "a word")
+    voice.say(alpha.chat.id, "a word")
     assert time.monotonic() - begun < 1.5
-    telegram.waits_for(lambda: vera.chat.texts == ["a word"], "it is said after the rest")
+    telegram.waits_for(lambda: alpha.chat.texts == ["a word"], "it is said after the rest")
 
 
 @pytest.mark.parametrize("trouble", ["blocked", "silent", "garbage"])
 def test_ct06_what_cannot_be_said_stops_nothing(
     voice: Voice, telegram: Telegram, trouble: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vera, boris = telegram.person("Vera"), telegram.person("Boris")
-    vera.starts()
-    boris.starts()
+    alpha, beta = telegram.person("Alpha"), telegram.person("Beta")
+    alpha.starts()
+    beta.starts()
     if trouble == "blocked":
-        vera.blocks_bot()
+        alpha.blocks_bot()
     elif trouble == "silent":
         telegram.faults.silence("sendMessage")
     else:
         telegram.faults.garbage("sendMessage")
-    voice.say(vera.chat.id, "a word")
-    voice.say(boris.chat.id, "another word")
-    telegram.waits_for(lambda: boris.chat.texts == ["another word"], "the next is said")
+    voice.say(alpha.chat.id, "a word")
+    voice.say(beta.chat.id, "another word")
+    telegram.waits_for(lambda: beta.chat.texts == ["another word"], "the next is said")
     assert "a word" not in caplog.text
 
 
 def test_a_button_is_answered(voice: Voice, telegram: Telegram) -> None:
-    vera = telegram.person("Vera")
-    vera.starts()
-    voice.say(vera.chat.id, "choose", buttons=[[("English", "lang:en")]])
-    press = vera.presses(vera.chat.from_bot[-1], "English")
+    alpha = telegram.person("Alpha")
+    alpha.starts()
+    voice.say(alpha.chat.id, "choose", buttons=[[("English", "lang:en")]])
+    press = alpha.presses(alpha.chat.from_bot[-1], "English")
     voice.answer(press.id, "Done." * 100)
     (call,) = telegram.journal.done("answerCallbackQuery")
     assert len(call.arguments["text"]) == 200

@@ -56,9 +56,9 @@ def secret(bot: Front) -> str:
 
 
 def test_what_people_send_comes_in_order(telegram: Telegram, bot: Front) -> None:
-    vera = telegram.person("Vera")
-    sent = [vera.sends_voice(OGG + bytes([number])) for number in range(3)]
-    vera.says("/cancel")
+    alpha = telegram.person("Alpha")
+    sent = [alpha.sends_voice(OGG + bytes([number])) for number in range(3)]
+    alpha.says("/cancel")
     jobs = bot.waits_for_jobs(3)
     bot.waits_until_idle()
     assert [job.tg_reply_message_id for job in jobs] == [message.id for message in sent]
@@ -69,8 +69,8 @@ def test_what_people_send_comes_in_order(telegram: Telegram, bot: Front) -> None
 def test_ct10_p46_a_call_that_is_repeated_gives_the_same_job(
     telegram: Telegram, bot: Front
 ) -> None:
-    vera = telegram.person("Vera")
-    sent = vera.sends_voice(OGG)
+    alpha = telegram.person("Alpha")
+    sent = alpha.sends_voice(OGG)
     bot.waits_for_jobs(1)
     bot.waits_until_idle()
     telegram.tells_again(sent)
@@ -86,7 +86,7 @@ def test_p45_what_cannot_be_taken_is_brought_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(LocalDraft, "write", full)
-        telegram.person("Vera").sends_voice(OGG)
+        telegram.person("Alpha").sends_voice(OGG)
         hook = telegram.webhook
         assert hook
         telegram.waits_for(lambda: len(hook.deliveries) > 2, "it is brought again")
@@ -98,8 +98,8 @@ def test_p45_what_cannot_be_taken_is_brought_again(
 
 def test_a_call_without_the_secret_is_refused(telegram: Telegram, bot: Front, port: int) -> None:
     wait_until(lambda: telegram.webhook is not None, 20, "the webhook is set")
-    vera = telegram.person("Vera")
-    chat = {"id": vera.id, "type": "private", "first_name": "Vera"}
+    alpha = telegram.person("Alpha")
+    chat = {"id": alpha.id, "type": "private", "first_name": "Alpha"}
     voice = {"file_id": "F"}
     update = {"update_id": 1, "message": {"message_id": 1, "chat": chat, "voice": voice}}
     body = json.dumps(update).encode()
@@ -118,7 +118,7 @@ def test_ct12_an_update_that_cannot_be_read_is_taken_and_passed_by(
     telegram: Telegram, bot: Front
 ) -> None:
     telegram.tells({"message": {"message_id": "x"}})
-    telegram.person("Vera").sends_voice(OGG)
+    telegram.person("Alpha").sends_voice(OGG)
     bot.waits_for_jobs(1)
     bot.waits_until_idle()
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-PERSON = {"id": 7, "is_bot": False, "first_name": "Vera", "language_code": "en"}
-PRIVATE = {"id": 7, "type": "private", "first_name": "Vera"}
+PERSON = {"id": 7, "is_bot": False, "first_name": "Alpha", "language_code": "en"}
+PRIVATE = {"id": 7, "type": "private", "first_name": "Alpha"}
 GROUP = {"id": -500, "type": "supergroup", "title": "Office"}
 CHANNEL = {"id": -900, "type": "channel", "title": "News"}
 

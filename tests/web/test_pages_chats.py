@@ -53,10 +53,10 @@ def test_ct16_the_owner_chooses_which_recordings_become_text(
 def test_what_the_settings_allow_is_told_and_can_be_denied(
     house: House, signed_in: Visitor, clock: Clock
 ) -> None:
-    chats(house).seen(12, ChatKind.PRIVATE, "Vera", Mode.ALL, clock())
+    chats(house).seen(12, ChatKind.PRIVATE, "Alpha", Mode.ALL, clock())
     page = signed_in.get("/telegram").text
     assert "allowed by the settings" in page
-    assert "Allow Vera" not in page and "Deny Vera" in page
+    assert "Allow Alpha" not in page and "Deny Alpha" in page
 
 
 def test_ct09_ct18_the_page_says_how_the_bot_fares(

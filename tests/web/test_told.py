@@ -22,7 +22,7 @@ def replies(house: House) -> Replies:
 @pytest.fixture
 def job(house: House, clock: Clock) -> Job:
     """A job of a chat that ended, and owes its text."""
-    Chats(house.database).seen(42, ChatKind.PRIVATE, "Vera", Mode.ALL, clock())
+    Chats(house.database).seen(42, ChatKind.PRIVATE, "Alpha", Mode.ALL, clock())
     draft = house.intake.draft()
     draft.write(sound())
     addressee = Addressee(7, 42, 3)
@@ -49,7 +49,7 @@ def test_the_owner_sees_the_chat_and_what_became_of_the_answer(
     job: Job, replies: Replies, signed_in: Visitor, clock: Clock
 ) -> None:
     page = signed_in.get(f"/jobs/{job.id}").text
-    assert "Vera" in page and "waits to be sent" in page
+    assert "Alpha" in page and "waits to be sent" in page
     owed = replies.take(clock())
     assert owed and "is being sent" in signed_in.get(f"/jobs/{job.id}").text
     replies.sent(owed.reply, clock())
@@ -110,9 +110,9 @@ def test_p25_a_job_of_another_door_has_no_answer_to_send(
 
 
 def test_the_list_names_the_chat(job: Job, signed_in: Visitor) -> None:
-    assert 'title="Vera"' in signed_in.get("/jobs").text
+    assert 'title="Alpha"' in signed_in.get("/jobs").text
 
 
 def test_whose_chat_it_is_nobody_but_the_owner_sees(job: Job, client: FlaskClient) -> None:
     page = client.get(f"/jobs/{job.id}").text
-    assert "talk.ogg" in page and "Vera" not in page
+    assert "talk.ogg" in page and "Alpha" not in page

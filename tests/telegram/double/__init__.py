@@ -5,12 +5,12 @@ Its errors, limits and texts are those of the original's own code
 answered as an unknown one: 404.
 
     with Telegram() as telegram:                # telegram.token, telegram.api_url for the settings
-        vera = telegram.person("Vera", language="ru")
-        vera.starts()
-        sent = vera.sends_voice(Path("speech.ogg"), caption="…")
-        telegram.waits_for(lambda: vera.chat.answers_to(sent), "the text as a reply")
-        assert vera.chat.texts == ["…"]         # what the chat shows of the bot's now, in order
-        vera.presses(vera.chat.from_bot[-1], "srt")
+        alpha = telegram.person("Alpha", language="ru")
+        alpha.starts()
+        sent = alpha.sends_voice(Path("speech.ogg"), caption="…")
+        telegram.waits_for(lambda: alpha.chat.answers_to(sent), "the text as a reply")
+        assert alpha.chat.texts == ["…"]         # what the chat shows of the bot's now, in order
+        alpha.presses(alpha.chat.from_bot[-1], "srt")
 
 People: `says`, `sends_voice`, `sends_audio`, `sends_video`, `sends_video_note`, `sends_document`,
 `sends_photo`, `sends_animation`, `sends_album`, `sends` (any content), each with `to=`,

@@ -12,7 +12,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.telegram.double")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--name", default="Vera", help="the person's name")
+    parser.add_argument("--name", default="Alpha", help="the person's name")
     parser.add_argument("--local", action="store_true", help="as a server of one's own")
     parser.add_argument("--sees-all", action="store_true", help="no privacy mode in groups")
     chosen = parser.parse_args()

@@ -116,7 +116,7 @@ class Telegram:
         self.network.updates.is_closed = False
         self._server = Server(self, self._server.port)
 
-    def person(self, name: str = "Vera", language: str = "en", username: str = "") -> Person:
+    def person(self, name: str = "Alpha", language: str = "en", username: str = "") -> Person:
         """Somebody who does not know the bot yet."""
         with self.network.lock:
             return Person(self.network, name, language, username)
