@@ -12,7 +12,7 @@ import pytest
 from app.assembly import opened
 from app.bell import Bell, path_of, ring
 from app.db import Database
-from app.job import State, Step
+from app.job import Job, State, Step
 from app.liveness import COMMAND, WORKER, Presence, sweep
 from app.migrate import DATABASE_NAME
 from app.queue.port import JobFilter
@@ -230,3 +230,34 @@ def test_p40_who_hears_a_ring_finds_the_job_ready(
     ready = verb(SqliteQueue(database, on_ready=look))
     other.close()
     assert seen[-1] == {ready}
+
+
+_ELSEWHERE: dict[str, tuple[Callable[[SqliteQueue, str], object], Callable[[Job | None], bool]]] = {
+    "cancel": (
+        lambda queue, job_id: queue.cancel(job_id, START),
+        lambda job: job is not None and job.state is State.FAILED,
+    ),
+    "delete": (lambda queue, job_id: queue.delete(job_id, START), lambda job: job is None),
+    "undelete": (
+        lambda queue, job_id: queue.undelete(job_id, 60, START),
+        lambda job: job is not None,
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", _ELSEWHERE)
+def test_p40_who_lost_a_claim_or_owes_a_reply_again_hears_of_it_after_the_commit(
+    data_dir: Path, database: Database, verb: str
+) -> None:
+    """A cancelled step ends at the ring, and a bot looks for what is owed."""
+    act, is_done = _ELSEWHERE[verb]
+    other = Database(data_dir / DATABASE_NAME)
+    reader, seen = SqliteQueue(other), list[bool]()
+    queue = SqliteQueue(database, on_ready=lambda: seen.append(is_done(reader.find(job.id))))
+    job = hand_in(SqliteQueue(database))
+    held(queue)
+    if verb == "undelete":
+        SqliteQueue(database).delete(job.id, START)
+    act(queue, job.id)
+    other.close()
+    assert seen == [True]
