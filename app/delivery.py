@@ -5,6 +5,7 @@ be delivered changes nothing about its job.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
@@ -58,29 +59,36 @@ class Delivery:
         self._replies = replies
         self._messenger = messenger
         self._now = now
+        self._unwritten: deque[Callable[[], object]] = deque()
 
     def turn(self) -> bool:
-        """Send the oldest owed reply; False when nothing is owed."""
+        """Send the oldest owed reply; False when nothing is owed.
+
+        What the store does not take is written at the next turn, and nothing more is sent before.
+        """
+        self._write_up()
         owed = self._replies.take(self._now())
         if owed is None:
             return False
+        reply = owed.reply
         try:
             self._send(owed)
         except Undeliverable as verdict:
-            self._replies.undelivered(owed.reply, verdict.reason, self._now())
-            record_undelivered(owed.reply, verdict.reason)
+            reason = verdict.reason
+            record_undelivered(reply, reason)
+            self._write(lambda: self._replies.undelivered(reply, reason, self._now()))
         except MayHaveArrived:
-            self._replies.doubtful(owed.reply, self._now())
-            record_undelivered(owed.reply, Reason.UNREACHABLE)
+            record_undelivered(reply, Reason.UNREACHABLE)
+            self._write(lambda: self._replies.doubtful(reply, self._now()))
         except PutOff:
-            self._replies.put_back(owed.reply, self._now())
+            self._write(lambda: self._replies.put_back(reply, self._now()))
         except Exception:
-            # Whether it arrived is not known, so it is not sent again. When the store takes not
-            # even this, the row counts as doubtful as soon as this process is gone.
+            # Whether it arrived is not known, so it is not sent again. When this process ends
+            # before the store takes even this, the row counts as doubtful all the same.
             log.exception("a reply is doubtful", extra={"job_id": owed.job.id})
-            self._replies.doubtful(owed.reply, self._now())
+            self._write(lambda: self._replies.doubtful(reply, self._now()))
         else:
-            self._replies.sent(owed.reply, self._now())
+            self._write(lambda: self._replies.sent(reply, self._now()))
         return True
 
     def _send(self, owed: Owed) -> None:
@@ -89,7 +97,23 @@ class Delivery:
         for number, part in enumerate(self._messenger.parts(owed)):
             if number >= owed.reply.parts_sent:
                 self._messenger.send(owed, number, part)
-                self._replies.part_sent(owed.reply, number + 1, self._now())
+                self._note_part(owed, number + 1)
+
+    def _note_part(self, owed: Owed, parts_sent: int) -> None:
+        try:
+            self._write(lambda: self._replies.part_sent(owed.reply, parts_sent, self._now()))
+        except Exception:
+            # The part has arrived, and the rest is wanted no less; it is noted before what follows.
+            log.exception("a sent part cannot be noted yet", extra={"job_id": owed.job.id})
+
+    def _write(self, write: Callable[[], object]) -> None:
+        self._unwritten.append(write)
+        self._write_up()
+
+    def _write_up(self) -> None:
+        while self._unwritten:
+            self._unwritten[0]()
+            self._unwritten.popleft()
 
 
 def record_undelivered(reply: Reply, reason: Reason) -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from app import metrics
 from app.clock import utcnow
 from app.db import Database
-from app.delivery import Delivery, MayHaveArrived, PutOff, give_up
+from app.delivery import Delivery, MayHaveArrived, PutOff, Undeliverable, give_up
 from app.errors import AppError
 from app.job import Job, Source, State
 from app.liveness import Presence, is_gone
@@ -291,3 +291,82 @@ def test_cq20_the_text_of_a_deleted_job_is_not_sent_but_a_cancelled_sender_is_to
     while delivery.turn():
         pass
     assert box.letters == [(f"/{running.id}/0", "failed 0")]
+
+
+class Refusing:
+    """A store that takes so many words about a reply, and then none until it is mended."""
+
+    def __init__(self, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = taken
+        for word in ("part_sent", "sent", "undelivered", "doubtful", "put_back"):
+            monkeypatch.setattr(Replies, word, self._wrapped(getattr(Replies, word)))
+
+    def _wrapped(self, write: Callable[..., bool]) -> Callable[..., bool]:
+        def refuse(*args: object) -> bool:
+            self.left -= 1
+            if self.left < 0:
+                raise AppError("disk_full", "database")
+            return write(*args)
+
+        return refuse
+
+
+@pytest.mark.parametrize("taken", range(PARTS + 1))
+def test_p47_what_the_store_refused_about_a_sent_reply_is_written_when_it_can(
+    queue: SqliteQueue,
+    replies: Replies,
+    box: Letterbox,
+    monkeypatch: pytest.MonkeyPatch,
+    taken: int,
+) -> None:
+    """Else it would be "being sent" for as long as its sender lives, and doubtful after that."""
+    first, second = done(queue), done(queue)
+    store, delivery = Refusing(taken, monkeypatch), sender(replies, box, PARTS)
+    for _ in range(2):
+        with pytest.raises(AppError):
+            delivery.turn()
+    assert box.parts_of(first.id) == ["0", "1", "2"], "all parts, each once"
+    assert box.parts_of(second.id) == [], "nothing more is sent before it is written"
+    store.left = 99
+    while delivery.turn():
+        pass
+    assert states(replies, first) == states(replies, second) == [ReplyState.SENT]
+    assert replies.of_job(first.id)[0].parts_sent == PARTS
+    assert box.parts_of(first.id) == ["0", "1", "2"]
+
+
+def test_p47_a_reply_put_off_goes_on_after_the_part_that_could_not_be_noted(
+    queue: SqliteQueue, replies: Replies, box: Letterbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, store = done(queue), Refusing(0, monkeypatch)
+
+    class Stopping(HttpMessenger):
+        def send(self, owed: Owed, number: int, part: str) -> None:
+            if number == 1:
+                store.left = 99
+                raise PutOff
+            super().send(owed, number, part)
+
+    assert Delivery(replies, Stopping(box.port, PARTS), lambda: START).turn()
+    assert replies.of_job(job.id)[0].parts_sent == 1
+    assert sender(replies, box, PARTS).turn()
+    assert box.parts_of(job.id) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("verdict", [Undeliverable(Reason.REJECTED), MayHaveArrived()])
+def test_p22_what_the_store_refused_about_a_reply_that_failed_is_written_when_it_can(
+    queue: SqliteQueue, replies: Replies, monkeypatch: pytest.MonkeyPatch, verdict: Exception
+) -> None:
+    job, store = done(queue), Refusing(0, monkeypatch)
+
+    class Failing(HttpMessenger):
+        def send(self, owed: Owed, number: int, part: str) -> None:
+            raise verdict
+
+    delivery = Delivery(replies, Failing(0, 1), lambda: START)
+    with pytest.raises(AppError):
+        delivery.turn()
+    store.left = 99
+    assert not delivery.turn()
+    final = ReplyState.DOUBTFUL if isinstance(verdict, MayHaveArrived) else ReplyState.UNDELIVERED
+    assert states(replies, job) == [final]
