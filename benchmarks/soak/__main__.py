@@ -2,9 +2,9 @@
 
     python -m benchmarks.soak [--minutes 10] [--only Q20] [--seed 1] [--folder DIR]
 
-Q20 kills the web and the workers at random while recordings come in over HTTP and the tiny engine
-recognizes them. Q24 lets eight processes write to one store without a pause. Exits with 1 when
-something that must be nought is not.
+Q20 kills the web, the workers and the bot at random while recordings come in over HTTP and from
+Telegram's chats, and the tiny engine recognizes them. Q24 lets eight processes write to one store
+without a pause. Exits with 1 when something that must be nought is not.
 """
 
 import argparse
