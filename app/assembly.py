@@ -54,7 +54,10 @@ def opened(settings: Settings, role: str) -> Iterator[House]:
         presence = Presence(data_dir, role)
         try:
             queue = SqliteQueue(
-                database, settings.worker.retry_cap, on_ready=partial(bell.ring, data_dir)
+                database,
+                settings.longest_pause_seconds,
+                takes_turns=settings.worker.fair_turns,
+                on_ready=partial(bell.ring, data_dir),
             )
             storage = LocalStorage(data_dir, presence.scratch)
             intake = Intake(settings, queue, storage)

@@ -196,6 +196,12 @@ class Settings(_Section):
             return self.server.host in ("127.0.0.1", "localhost", "::1")
         return self.intake.auth == "open"
 
+    @property
+    def longest_pause_seconds(self) -> float:
+        """The longest pause that any job is given: after a failure, or before a check."""
+        checks = self.recognizer.first_check_delay, self.recognizer.check_delay
+        return max(self.worker.retry_cap, *checks)
+
 
 class SettingsError(Exception):
     """Every fault of the settings in one message, none of which shows a value."""

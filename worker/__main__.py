@@ -66,7 +66,7 @@ def main() -> int:
     try:
         # Its own lanes tell each other.
         ring_others = partial(bell.ring, data_dir, presence.name)
-        queue = SqliteQueue(database, settings.worker.retry_cap, on_ready=ring_others)
+        queue = SqliteQueue(database, settings.longest_pause_seconds, on_ready=ring_others)
         storage = LocalStorage(data_dir, presence.scratch)
         loop = _loop(settings, queue, storage, presence)
         metrics.serve(settings.worker.metrics_port, "worker.metrics_port")

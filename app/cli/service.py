@@ -15,10 +15,11 @@ from app.supervisor import Supervisor
 
 @click.command()
 def up() -> int:
-    """Start the web, the worker and, when there is a token, the bot, and watch them.
+    """Start the web, the worker and the bot, and watch over them.
 
-    Prints the address, and the owner's invitation link while there is no owner. What ends is
-    started again after a growing pause. Ctrl-C or SIGTERM stops all; a second Ctrl-C hastens.
+    The bot is started when telegram.token is set. Prints the address, and the owner's invitation
+    link while there is no owner. What ends is started again after a growing pause. Ctrl-C or
+    SIGTERM stops all; a second Ctrl-C hastens.
     """
     settings = load()
     log.setup(settings.log, "up")

@@ -229,7 +229,7 @@ class SqliteQueue(OwnerVerbs):
         """A new job's place in line (P50)."""
         if not self._takes_turns:
             return {"priority": 0, "turn": 0}
-        row = run(connection, "next_turn", {"sender": new.sender or ""}).fetchall()[0]
+        row = run(connection, "next_turn", {"sender": new.sender}).fetchall()[0]
         return {"priority": new.priority, "turn": row["turn"]}
 
 

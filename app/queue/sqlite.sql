@@ -14,12 +14,17 @@ VALUES(
   :dedupe_key, :dedupe_digest, :tg_chat_id, :tg_reply_message_id, :priority, :turn, :now, :now)
 RETURNING {job_columns}
 
--- name: next_turn  a sender's next turn: after its last one, and after what is being worked on (P50)
-INSERT INTO senders(sender, turn)
-VALUES(:sender, (SELECT turn FROM turn_clock WHERE id = 1) + 1)
-ON CONFLICT(sender) DO UPDATE SET
-  turn = max(turn, (SELECT turn FROM turn_clock WHERE id = 1)) + 1
-RETURNING turn
+-- name: next_turn  after the sender's last that is still to be served, and what is worked on (P50)
+-- What was cancelled or failed has cost nobody a turn; a check asked for again has one of its own.
+SELECT 1 + max(
+  (SELECT turn FROM turn_clock WHERE id = 1),
+  coalesce((
+    SELECT turn
+    FROM transcribe_jobs INDEXED BY jobs_turns
+    WHERE sender IS :sender
+      AND polls = 0 AND state IN ('created', 'converted', 'transcribe')
+    ORDER BY turn DESC
+    LIMIT 1), 0)) AS turn
 
 -- name: advance_turns  the turn that is being worked on
 UPDATE turn_clock
@@ -251,7 +256,8 @@ UPDATE transcribe_jobs
 SET state = CASE WHEN :from_source THEN 'created' ELSE ended_from END,
     file = CASE WHEN :from_source THEN source_file ELSE file END,
     playable_file = CASE WHEN :from_source THEN nullif(playable_file, file) ELSE playable_file END,
-    ended_from = NULL, attempts = 0, polls = 0, recognition_intent = NULL, progress = NULL,
+    ended_from = NULL, attempts = 0, polls = 0, progress = NULL,
+    recognition_intent = CASE WHEN :from_source THEN NULL ELSE recognition_intent END,
     delay_time = NULL, acquisition_id = NULL, acquire_time = NULL, worker = NULL,
     error_code = NULL, error_text = NULL, updated = :now
 WHERE id = :id AND state IN ('failed', 'dead') AND deleted IS NULL

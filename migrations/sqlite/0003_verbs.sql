@@ -29,12 +29,11 @@ CREATE INDEX jobs_all ON transcribe_jobs(seq) WHERE deleted IS NULL;
 -- Serves: the bin, and emptying it.
 CREATE INDEX jobs_bin ON transcribe_jobs(seq) WHERE deleted IS NOT NULL;
 
--- The last turn that each sender was given, and the last that was worked on in the last step.
-CREATE TABLE senders(
-  sender TEXT PRIMARY KEY NOT NULL,
-  turn INTEGER NOT NULL CHECK (turn >= 0)
-) STRICT;
+-- Serves: a sender's next turn.
+CREATE INDEX jobs_turns ON transcribe_jobs(sender, turn)
+  WHERE polls = 0 AND state IN ('created', 'converted', 'transcribe');
 
+-- The last turn that was worked on in the last step.
 CREATE TABLE turn_clock(
   id INTEGER PRIMARY KEY NOT NULL CHECK (id = 1),
   turn INTEGER NOT NULL CHECK (turn >= 0)

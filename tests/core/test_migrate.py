@@ -21,7 +21,7 @@ STEPS = sorted((MIGRATIONS / "sqlite").glob("*.sql"))
 DIGESTS = {
     "0001_queue.sql": "e64a8d0c104e731856aa01929c61bf29c001cb2ac657b02c2a4d8e469e0c4bb7",
     "0002_accounts.sql": "1f63482b62ec44b98e23b8458238425929ddcfe6517a4ec521773860ab0519ef",
-    "0003_verbs.sql": "ec512b1bbf06e279682e82d8ddad005b017d8bf2d5126499e95ab1a2e12e9f2e",
+    "0003_verbs.sql": "73cc0163af9e4e7f0330db566cbeb70cc27fa1d1e7898a62c31f3e5cd5a6bf53",
     "0004_telegram.sql": "e554580e9a113e8941a2f8f8a9a1171d9065c8d9af94bfb3961284de3774a272",
 }
 

@@ -90,11 +90,11 @@ def test_hazard_09_the_log_shrinks_to_its_bound_after_a_long_read(
 
 
 def test_hazard_09_without_a_long_read_the_log_stays_small(notes: Database) -> None:
-    for _ in range(60):
+    for _ in range(120):
         with notes.transaction() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS blobs(chunk BLOB) STRICT")
             connection.execute("INSERT INTO blobs VALUES(?)", (b"x" * 500_000,))
-    assert notes.wal_bytes() < 8_000_000
+    assert notes.wal_bytes() < 20_000_000
 
 
 def test_hazard_10_the_file_changes_only_under_the_lock(
@@ -128,7 +128,7 @@ def test_hazard_10_the_file_changes_only_under_the_lock(
     with notes.transaction():
         monkeypatch.setattr(WriterLock, "acquire", watched_acquire)
         monkeypatch.setattr(WriterLock, "release", watched_release)
-    for _ in range(40):
+    for _ in range(120):
         with notes.transaction() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS blobs(chunk BLOB) STRICT")
             connection.execute("INSERT INTO blobs VALUES(?)", (b"x" * 500_000,))

@@ -1,13 +1,19 @@
 """Whose job comes next: priority, then turns between senders, then acceptance (P50)."""
 
 from itertools import pairwise
+from pathlib import Path
+from typing import cast
 
 import pytest
 
+from app.assembly import opened
 from app.db import Database
+from app.errors import AppError
 from app.job import ACTIVE, Job, State
+from app.liveness import COMMAND
 from app.queue.port import JobFilter
 from app.queue.sqlite import SqliteQueue
+from app.settings import Settings
 from tests.queue.hands import RESULTS, START, at, claim, hand_in, held
 
 MANY = 1000
@@ -72,6 +78,31 @@ def test_p50_a_sender_that_comes_back_has_no_debt_and_no_credit(queue: SqliteQue
         assert (one in late) != (other in late), "they take turns from here on"
 
 
+@pytest.mark.parametrize("end", ["cancel", "delete", "fail"])
+def test_p50_what_was_never_served_costs_its_sender_no_turn(queue: SqliteQueue, end: str) -> None:
+    for _ in range(20):
+        job = hand_in(queue, sender="token:a")
+        if end == "fail":
+            assert queue.fail(held(queue), AppError("not_media"), START)
+        else:
+            getattr(queue, end)(job.id, START)
+    waiting = [hand_in(queue, sender="token:b").id for _ in range(5)]
+    late = hand_in(queue, sender="token:a").id
+    order = [job.id for job in work_through(queue, State.CREATED)]
+    assert order.index(late) <= 1, "beside the first of the other sender, not behind them all"
+    assert [job_id for job_id in order if job_id != late] == waiting
+
+
+def test_p50_a_job_cancelled_in_the_middle_leaves_its_senders_order_alone(
+    queue: SqliteQueue,
+) -> None:
+    jobs = [hand_in(queue, sender="token:a").id for _ in range(6)]
+    for job_id in jobs[:3]:
+        queue.cancel(job_id, START)
+    jobs.append(hand_in(queue, sender="token:a").id)
+    assert [job.id for job in work_through(queue, State.CREATED)] == jobs[3:]
+
+
 def test_p50_the_owners_own_goes_first(queue: SqliteQueue) -> None:
     waiting = [hand_in(queue, sender="telegram:1").id for _ in range(3)]
     own = [hand_in(queue, sender="owner:1", priority=1).id for _ in range(2)]
@@ -85,6 +116,30 @@ def test_p50_switched_off_the_order_is_that_of_acceptance(database: Database) ->
     senders = ["a", "a", "a", "b", "owner:1", "a"]
     jobs = [hand_in(queue, sender=name, priority=int(name == "owner:1")).id for name in senders]
     assert [job.id for job in work_through(queue, State.CREATED)] == jobs
+
+
+@pytest.mark.parametrize(("fair", "turns"), [(True, [1, 2]), (False, [0, 0])])
+def test_p50_the_setting_reaches_the_queue(tmp_path: Path, fair: bool, turns: list[int]) -> None:
+    settings = Settings.model_validate(
+        {"storage": {"data_dir": tmp_path / "house"}, "worker": {"fair_turns": fair}}
+    )
+    with opened(settings, COMMAND) as house:
+        queue = cast(SqliteQueue, house.queue)
+        assert [hand_in(queue, sender="a").turn for _ in range(2)] == turns
+
+
+def test_p21_a_short_cap_of_retries_does_not_end_the_delay_between_checks(tmp_path: Path) -> None:
+    settings = Settings.model_validate(
+        {"storage": {"data_dir": tmp_path / "house"}, "worker": {"retry_cap": 1}}
+    )
+    with opened(settings, COMMAND) as house:
+        queue = cast(SqliteQueue, house.queue)
+        hand_in(queue)
+        for state in (State.CREATED, State.CONVERTED):
+            work_through(queue, state)
+        assert queue.snooze(held(queue, State.TRANSCRIBE), 5, START)
+        assert not hasattr(claim(queue, State.TRANSCRIBE, at(4.9)), "job")
+        held(queue, State.TRANSCRIBE, at(5))
 
 
 @pytest.mark.parametrize("state", ACTIVE)

@@ -99,7 +99,7 @@ def test_hazard_23_no_other_statement_writes_what_a_step_or_the_intake_owns() ->
         # Revive takes back what the steps gave; else nobody touches a column of theirs.
         allowed = OF_THE_QUEUE
         if statement in OWNERS_VERBS:
-            allowed = OF_THE_QUEUE | OF_THE_OWNER | {"file", "recognition_intent"}
+            allowed = OF_THE_QUEUE | OF_THE_OWNER | {"file", "playable_file", "recognition_intent"}
         assert set_by(statement) <= allowed, statement
 
 

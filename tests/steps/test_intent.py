@@ -88,3 +88,16 @@ def test_hazard_20_the_name_is_that_of_one_operation_only(queue: SqliteQueue) ->
     queue.finish(taken, RESULTS[State.CONVERTED](), START)
     assert queue.get(taken.job.id).recognition_intent is None
     assert not queue.intend(taken, "name-2", START), "the claim has ended"
+
+
+def test_hazard_20_a_revived_job_keeps_the_name_of_what_may_have_been_begun(
+    queue: SqliteQueue,
+) -> None:
+    hand_in(queue, START)
+    queue.finish(held(queue), RESULTS[State.CREATED](), START)
+    taken = held(queue, State.CONVERTED)
+    queue.intend(taken, "name-1", START)
+    queue.cancel(taken.job.id, START)
+    assert queue.revive(taken.job.id, START).recognition_intent == "name-1"
+    queue.cancel(taken.job.id, START)
+    assert queue.revive(taken.job.id, START, from_source=True).recognition_intent is None
