@@ -6,7 +6,7 @@ MalformedError, of which the receiver says so once and goes on.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.chats import ChatKind
@@ -210,9 +210,12 @@ def _press(raw: Mapping[str, Any]) -> Press | None:
     if not isinstance(data, str) or "message" not in raw:
         return None
     message = _object(raw["message"])
-    # The message is the bot's own: who pressed stands beside it.
-    place = _place({**message, "from": raw.get("from")})
-    return Press(place, _number(message, "message_id"), callback, data[:64])
+    # The message is the bot's own, and in a channel the channel's: who pressed stands beside it,
+    # and may be any reader.
+    place = _place({**message, "from": raw.get("from"), "sender_chat": None})
+    return Press(
+        replace(place, is_admin=False), _number(message, "message_id"), callback, data[:64]
+    )
 
 
 def _membership(raw: Mapping[str, Any]) -> Membership:

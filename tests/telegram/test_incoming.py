@@ -138,6 +138,17 @@ def test_a_button_is_pressed_by_a_person_on_the_bots_message() -> None:
     assert meaning({"update_id": 1, "callback_query": {"id": "c", "data": "x"}}) is None
 
 
+@pytest.mark.parametrize("kind", ["channel", "supergroup"])
+def test_a_button_is_pressed_by_a_person_whose_rights_are_not_those_of_the_message(
+    kind: str,
+) -> None:
+    chat = {"id": -100, "type": kind, "title": "News"}
+    shown = {"message_id": 50, "chat": chat, "sender_chat": chat}
+    found = meaning({"callback_query": {"id": "c1", "data": "x", "from": PERSON, "message": shown}})
+    assert isinstance(found, Press)
+    assert (found.place.person, found.place.is_admin) == (Person(7, "en"), False)
+
+
 def test_ct15_coming_into_a_chat_and_leaving_it() -> None:
     found = meaning(member("member"))
     assert isinstance(found, Membership)
