@@ -122,7 +122,6 @@ WHERE seq = (
   WHERE state = :state
     AND acquisition_id IS NULL AND delay_time IS NULL
     AND state IN ('created', 'converted', 'transcribe')
-    AND NOT EXISTS(SELECT 1 FROM paused_steps WHERE step = :step)
   ORDER BY priority DESC, turn, seq
   LIMIT 1)
 RETURNING {job_columns}

@@ -188,10 +188,6 @@ class BotApi:
         )
         return _number(_object(sent), "message_id")
 
-    def chat_action(self, chat_id: int, action: str, *, thread_id: int | None = None) -> None:
-        """Show for five seconds what the bot does, as in "typing"."""
-        apihelper.send_chat_action(self._token, chat_id, action, message_thread_id=thread_id)
-
     def member(self, chat_id: int, user_id: int) -> str:
         """What a person is in a chat: creator, administrator, member, restricted, left, kicked."""
         found = _object(apihelper.get_chat_member(self._token, chat_id, user_id))
