@@ -1,7 +1,7 @@
 """Rows of the store as objects, and back; the list of a job's columns is Job's own (S07)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -13,9 +13,11 @@ _JOB_FIELDS = tuple(field.name for field in fields(Job))
 JOB_COLUMNS = ", ".join(_JOB_FIELDS)
 
 _TIMES = ("delay_time", "acquire_time", "created", "updated", "deleted")
-_CONVERSIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
-    *((name, from_text) for name in _TIMES),
-    *(("state", State), ("source", Source), ("ended_from", State)),
+_CONVERSIONS: Sequence[tuple[int, Callable[[Any], Any]]] = (
+    *((_JOB_FIELDS.index(name), from_text) for name in _TIMES),
+    (_JOB_FIELDS.index("state"), State),
+    (_JOB_FIELDS.index("source"), Source),
+    (_JOB_FIELDS.index("ended_from"), State),
 )
 
 
@@ -25,13 +27,14 @@ class Row(Protocol):
     def __getitem__(self, column: str, /) -> Any: ...
 
 
-def job(row: Row) -> Job:
-    """The job that a row of transcribe_jobs holds."""
-    values = {name: row[name] for name in _JOB_FIELDS}
-    for name, made_of in _CONVERSIONS:
-        if values[name] is not None:
-            values[name] = made_of(values[name])
-    return Job(**values)
+def job(row: Iterable[Any]) -> Job:
+    """The job that a row of transcribe_jobs holds, whose columns begin with JOB_COLUMNS."""
+    # By place, not by name: each claim reads a job, and this is a third of the cost.
+    values = [*row][: len(_JOB_FIELDS)]
+    for place, made_of in _CONVERSIONS:
+        if values[place] is not None:
+            values[place] = made_of(values[place])
+    return Job(*values)
 
 
 def stored_file(row: Row) -> StoredFile:
