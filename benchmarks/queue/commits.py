@@ -64,10 +64,7 @@ def measure(folder: Path, plan: Plan) -> Sequence[Figure]:
             what.format("SQLite bare, one row, no index", told["bare SQLite"]),
             f"{ratio['bare SQLite']:.3g}×",
         ),
-        *(
-            at_least("Q01", what.format(name, told[name]), ratio[name], _LEAST)
-            for name in _JUDGED
-        ),
+        *(at_least("Q01", what.format(name, told[name]), ratio[name], _LEAST) for name in _JUDGED),
         *(
             shown("Q01", f"processor time of a commit: {name}", f"{spent[name]:.2f} ms")
             for name in _JUDGED
